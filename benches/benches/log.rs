@@ -19,6 +19,17 @@ use derecho_node::logs::{FullDiskPolicy, LogFolder, LogSettings, Logs, PushRefus
 
 const OWNER: LogOwner = LogOwner { group: GroupId(1), log: LogId(2) };
 
+/// Records that are written.
+#[derive(Clone, Copy)]
+struct Load {
+    /// Size of each record in bytes.
+    size: usize,
+    /// Number of records of a batch.
+    batch: usize,
+    /// Size of all records in bytes.
+    total: usize,
+}
+
 struct Options {
     records: u64,
     rounds: usize,
@@ -48,14 +59,14 @@ fn main() {
         (128, 4096, 64 << 20),
         (128, 65536, 64 << 20),
     ] {
-        appending(&options, "random", (size, batch, total));
+        appending(&options, "random", Load { size, batch, total });
     }
     println!("\nthrough the log thread, which takes what is ready:");
-    threaded(&options, (10 << 10, 64), 256 << 20);
-    threaded(&options, (128, 1024), 128 << 20);
+    threaded(&options, Load { size: 10 << 10, batch: 64, total: 256 << 20 });
+    threaded(&options, Load { size: 128, batch: 1024, total: 128 << 20 });
     println!("\nDerecho's table 1: 4 MiB objects, each synced, MB/s:");
     for what in ["text", "random", "zeros"] {
-        appending(&options, what, (4 << 20, 1, 512 << 20));
+        appending(&options, what, Load { size: 4 << 20, batch: 1, total: 512 << 20 });
     }
     println!("\nopening again:");
     reopening(&options);
@@ -113,15 +124,15 @@ fn folder(options: &Options) -> tempfile::TempDir {
     tempfile::tempdir_in(&options.dir).expect("a folder can be made")
 }
 
-fn plain(dir: &Path, payload: &[u8], (batch, total): (usize, usize)) -> Duration {
+fn plain(dir: &Path, payload: &[u8], load: Load) -> Duration {
     let file = File::create(dir.join("plain")).expect("a file can be made");
-    let count = total / payload.len();
+    let count = load.total / load.size;
     let start = Instant::now();
     let mut bytes = Vec::new();
     let mut at = 0;
-    for from in (0..count).step_by(batch) {
+    for from in (0..count).step_by(load.batch) {
         bytes.clear();
-        (from..count.min(from + batch)).for_each(|_| bytes.extend_from_slice(payload));
+        (from..count.min(from + load.batch)).for_each(|_| bytes.extend_from_slice(payload));
         file.write_all_at(&bytes, at).expect("it can be written");
         at += bytes.len() as u64;
         file.sync_data().expect("it can be synced");
@@ -129,7 +140,7 @@ fn plain(dir: &Path, payload: &[u8], (batch, total): (usize, usize)) -> Duration
     start.elapsed()
 }
 
-fn logged(dir: &Path, payload: &[u8], (batch, total): (usize, usize)) -> Duration {
+fn logged(dir: &Path, payload: &[u8], load: Load) -> Duration {
     let mut disk = LogFolder::open(dir).expect("the folder is ours");
     let opened = StreamLog::open(
         &mut disk,
@@ -138,10 +149,10 @@ fn logged(dir: &Path, payload: &[u8], (batch, total): (usize, usize)) -> Duratio
         RecoveryCheck::Last,
     );
     let mut log = opened.expect("a new log").0;
-    let count = total / payload.len();
+    let count = load.total / load.size;
     let start = Instant::now();
-    for from in (0..count).step_by(batch) {
-        for at in from..count.min(from + batch) {
+    for from in (0..count).step_by(load.batch) {
+        for at in from..count.min(from + load.batch) {
             log.append(entry(payload, at as u64), &disk).expect("it is appended");
         }
         log.commit(&mut disk).expect("it is committed");
@@ -149,12 +160,13 @@ fn logged(dir: &Path, payload: &[u8], (batch, total): (usize, usize)) -> Duratio
     start.elapsed()
 }
 
-fn appending(options: &Options, what: &str, (size, batch, total): (usize, usize, usize)) {
+fn appending(options: &Options, what: &str, load: Load) {
+    let Load { size, batch, total } = load;
     let payload = payload(what, size);
     let (mut plains, mut logs) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds {
-        plains.push(plain(folder(options).path(), &payload, (batch, total)));
-        logs.push(logged(folder(options).path(), &payload, (batch, total)));
+        plains.push(plain(folder(options).path(), &payload, load));
+        logs.push(logged(folder(options).path(), &payload, load));
     }
     let (plain, log) = (median(plains), median(logs));
     let rate = |seconds: f64| (total as f64 / seconds / 1e6, (total / size) as f64 / seconds);
@@ -168,7 +180,8 @@ fn appending(options: &Options, what: &str, (size, batch, total): (usize, usize,
     );
 }
 
-fn threaded(options: &Options, (size, batch): (usize, usize), total: usize) {
+fn threaded(options: &Options, load: Load) {
+    let Load { size, batch, total } = load;
     let payload = payload("random", size);
     let count = (total / size) as u64;
     let mut times = Vec::new();
@@ -209,7 +222,8 @@ fn threaded(options: &Options, (size, batch): (usize, usize), total: usize) {
 fn reopening(options: &Options) {
     let dir = folder(options);
     let payload = payload("random", 128);
-    let made = logged(dir.path(), &payload, (65536, 128 * options.records as usize));
+    let load = Load { size: 128, batch: 65536, total: 128 * options.records as usize };
+    let made = logged(dir.path(), &payload, load);
     let open = |check| {
         let mut disk = LogFolder::open(dir.path()).expect("the folder is ours");
         let start = Instant::now();

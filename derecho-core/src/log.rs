@@ -78,6 +78,8 @@ macro_rules! hexadecimal {
 hexadecimal!(GroupId, LogId, StreamKey);
 
 /// Number of real messages of a stream up to and including one message: 1 is the first, 0 none.
+///
+/// Bounds called `last` include the version, bounds called `end` exclude it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Version(pub u64);
 
@@ -165,7 +167,7 @@ pub struct Tail {
 pub enum EpochMark {
     /// Messages from here on belong to this epoch, and these folders log them.
     Begun(EpochId, Vec<LogId>),
-    /// This epoch ends with this version: records of the epoch beyond it were cut (I-89).
+    /// This version is the last one of the epoch: records of the epoch beyond it were cut (I-89).
     Cut(EpochId, Version),
 }
 

@@ -197,7 +197,7 @@ impl Evaluator<'_> {
                 && *name != "verbatim"
             {
                 let text = format!("`@{name}` stands here twice; remove one");
-                self.reports.error_with(annotation.span, text, (*first, "the first is here"));
+                self.reports.error_with(annotation.span, text, *first, "the first is here");
                 continue;
             }
             seen.push((name, annotation.span));
@@ -314,7 +314,7 @@ impl Evaluator<'_> {
                     && before != kind
                 {
                     let text = "two different extensibilities stand here; remove one";
-                    return Err(self.reports.error_with(span, text, (other, "the other is here")));
+                    return Err(self.reports.error_with(span, text, other, "the other is here"));
                 }
                 found.extensibility = Some((kind, span));
             }

@@ -74,20 +74,15 @@ impl Compiler {
         let mut texts = Vec::new();
         for root in roots {
             let path = root.as_ref();
-            texts.push((path.to_owned(), decode(files.read(path)?)));
+            texts.push(RootText { path: path.to_owned(), text: decode(files.read(path)?) });
         }
         Ok(self.compile_texts(files, texts, TypeUse::Rust))
     }
 
-    fn compile_texts(
-        &self,
-        files: &dyn Files,
-        roots: Vec<(PathBuf, String)>,
-        of: TypeUse,
-    ) -> Compilation {
+    fn compile_texts(&self, files: &dyn Files, roots: Vec<RootText>, of: TypeUse) -> Compilation {
         let (mut sources, mut reports) = (SourceMap::default(), Reports::default());
         let mut preprocessor = Preprocessor::new(files, &self.settings, &mut sources, &mut reports);
-        for (path, text) in roots {
+        for RootText { path, text } in roots {
             preprocessor.root(&path, text);
         }
         let preprocessed = preprocessor.finish();
@@ -100,10 +95,16 @@ impl Compiler {
     }
 }
 
+/// IDL file that no other file includes.
+struct RootText {
+    path: PathBuf,
+    text: String,
+}
+
 /// Compiles the text of an IDL file, for types that are used at run time. `file` is the file's name
 /// in messages. The text can include files of the disk.
 pub fn parse(file: &str, text: &str) -> Result<Specification, Diagnostics> {
-    let roots = vec![(PathBuf::from(file), text.to_owned())];
+    let roots = vec![RootText { path: PathBuf::from(file), text: text.to_owned() }];
     let compilation = Compiler::new().compile_texts(&Disk, roots, TypeUse::RunTime);
     compilation.specification.ok_or(compilation.diagnostics)
 }

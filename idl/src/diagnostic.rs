@@ -174,7 +174,13 @@ struct Report {
     severity: Severity,
     span: Span,
     message: String,
-    related: Vec<(Span, String)>,
+    related: Vec<RelatedSpan>,
+}
+
+/// Another position that explains a message.
+struct RelatedSpan {
+    span: Span,
+    message: String,
 }
 
 /// Collector of messages.
@@ -202,9 +208,15 @@ impl Reports {
         &mut self,
         span: Span,
         message: impl Into<String>,
-        other: (Span, &str),
+        other: Span,
+        explanation: &str,
     ) -> ErrorReported {
-        self.add(Severity::Error, span, message.into(), vec![(other.0, other.1.to_owned())])
+        self.add(
+            Severity::Error,
+            span,
+            message.into(),
+            vec![RelatedSpan { span: other, message: explanation.to_owned() }],
+        )
     }
 
     pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) {
@@ -220,7 +232,7 @@ impl Reports {
         severity: Severity,
         span: Span,
         message: String,
-        related: Vec<(Span, String)>,
+        related: Vec<RelatedSpan>,
     ) -> ErrorReported {
         if severity == Severity::Error {
             self.errors += 1;
@@ -248,7 +260,7 @@ impl Reports {
         let mut all: Vec<Diagnostic> = Vec::new();
         for report in self.reports {
             let place = sources.place(report.span);
-            let related = report.related.into_iter().map(|(span, message)| {
+            let related = report.related.into_iter().map(|RelatedSpan { span, message }| {
                 let place = sources.place(span);
                 let shown = ShownLine { text: place.text.to_owned(), width: place.width };
                 let (line, column) = (place.line, place.column);

@@ -191,7 +191,7 @@ impl Scopes {
                      case; rename one of the two"
                 )
             };
-            return Err(reports.error_with(name.span, message, (entry.span, "defined here")));
+            return Err(reports.error_with(name.span, message, entry.span, "defined here"));
         }
         if let Some(used) = scope.used.get(&key) {
             let message = format!(
@@ -199,7 +199,7 @@ impl Scopes {
                  the full name of the other one",
                 name.text
             );
-            return Err(reports.error_with(name.span, message, (*used, "used here")));
+            return Err(reports.error_with(name.span, message, *used, "used here"));
         }
         let entry = Entry { spelling: Rc::clone(&name.text), span: name.span, meaning };
         scope.entries.insert(key, entry);
@@ -362,7 +362,7 @@ fn spelt(entry: &Entry, name: &Name, reports: &mut Reports) -> Checked<Meaning> 
         "`{}` is spelt `{}` where it is defined; write it the same way",
         name.text, entry.spelling
     );
-    Err(reports.error_with(name.span, text, (entry.span, "defined here")))
+    Err(reports.error_with(name.span, text, entry.span, "defined here"))
 }
 
 /// Returns the IDL type for a type of C, C++ or another language.

@@ -49,7 +49,7 @@ pub struct Memory(pub BTreeMap<PathBuf, String>);
 
 impl Memory {
     /// Makes a set of texts from their paths and contents.
-    pub fn new<const N: usize>(files: [(&str, &str); N]) -> Self {
+    pub fn new<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         Self(files.into_iter().map(|(path, text)| (path.into(), text.to_owned())).collect())
     }
 }

@@ -177,7 +177,7 @@ fn check<T: DdsType + Default + PartialEq + std::fmt::Debug>() {
 fn program() -> (String, Vec<String>) {
     let (mut program, mut checks, mut refused) = (HEADER.to_owned(), String::new(), Vec::new());
     for (index, text) in odd_files().into_iter().enumerate() {
-        let files = Memory::new([("odd.idl", &text)]);
+        let files = Memory::new([("odd.idl", text.as_str())]);
         let compilation = Compiler::new().compile_from(&files, &["odd.idl"]).unwrap();
         let Some(of) = compilation.specification else {
             refused.push(text);

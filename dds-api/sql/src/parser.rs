@@ -77,7 +77,7 @@ impl Selection {
         }
         parser.expect_word("FROM")?;
         let mut topics = vec![parser.topic()?];
-        parser.joins(&mut topics, 0)?;
+        topics.extend(parser.joins(0)?);
         let mut condition = None;
         if parser.word("WHERE") {
             condition = Some(parser.condition(0)?);
@@ -326,11 +326,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Accepts `NATURAL JOIN`, `INNER NATURAL JOIN` and `NATURAL INNER JOIN` as equivalent.
-    fn joins(
-        &mut self,
-        topics: &mut Vec<(String, usize)>,
-        depth: usize,
-    ) -> Result<(), ExpressionError> {
+    fn joins(&mut self, depth: usize) -> Result<Vec<(String, usize)>, ExpressionError> {
+        let mut topics = Vec::new();
         while self.is_word("NATURAL") || self.is_word("INNER") {
             let inner = self.word("INNER");
             self.expect_word("NATURAL")?;
@@ -344,7 +341,7 @@ impl<'a> Parser<'a> {
                     return Err(self.error(self.at(), reason));
                 }
                 topics.push(self.topic()?);
-                self.joins(topics, depth + 1)?;
+                topics.extend(self.joins(depth + 1)?);
                 if !self.sign(")") {
                     return Err(self.expected("NATURAL JOIN or `)`"));
                 }
@@ -352,7 +349,7 @@ impl<'a> Parser<'a> {
                 topics.push(self.topic()?);
             }
         }
-        Ok(())
+        Ok(topics)
     }
 }
 

@@ -76,7 +76,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
             durable: 0,
             own_durable: 0,
             logs: 0,
-            own: None,
+            own_log: None,
             awaited: None,
             awaited_logs: Vec::new(),
         }))
@@ -85,7 +85,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
     /// Returns the status of a logged shard.
     pub fn log_status(&self) -> Result<LogStatus> {
         let found = self.found()?;
-        let condition = found.own.map(|(_, condition)| match condition {
+        let condition = found.own_log.map(|(_, condition)| match condition {
             LogPortCondition::Open => LogCondition::Open,
             LogPortCondition::Full => LogCondition::Full,
             LogPortCondition::Damaged(error) => {
@@ -149,7 +149,7 @@ impl<T: Replicated, L: Link + Send + 'static> Shard<T, L> {
             group.shared.state().check_member()?;
             // After a rejoin, updates of the previous membership are lost, or no longer counted.
             let memory = self.memory(&membership)?;
-            let (applied, version) = lock(&membership.object_host).own(self.key());
+            let (applied, version) = lock(&membership.object_host).own_messages(self.key());
             Ok((applied >= sent.min(memory.committed())).then_some(version))
         })?;
         self.wait_durable(version, deadline.saturating_duration_since(Instant::now()))?;

@@ -54,7 +54,7 @@ impl<R: Wire, L: Link + Send + 'static> Replies<R, L> {
         let known = query.outcomes().iter().map(|(node, outcome)| (*node, read(outcome)));
         let mut replies: BTreeMap<_, _> = known.collect();
         if query.is_lost() {
-            for node in query.asked().unwrap_or(&[self.membership.me]) {
+            for node in query.asked_members().unwrap_or(&[self.membership.me]) {
                 replies.entry(*node).or_insert(Err(QueryFailure::Lost));
             }
         }

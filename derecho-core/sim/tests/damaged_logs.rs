@@ -83,7 +83,7 @@ fn damaged_folder(id: u128, messages: u64) -> SimDisk {
 }
 
 fn neighbour<D>(id: u128, disk: D) -> ReachableFolder<D> {
-    ReachableFolder { log: LogId(id), disk, busy: false, known: None, damage: None }
+    ReachableFolder { log: LogId(id), disk, busy: false, open_log: None, damage: None }
 }
 
 fn judge<D: Disk, N: Disk>(

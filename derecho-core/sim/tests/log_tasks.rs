@@ -75,7 +75,7 @@ fn restart_waits_for_log_that_a_losing_neighbour_log_names() {
     let marks = [EpochMark::Begun(epoch(1, 5), vec![LogId(9)])];
     let (_, disk) = log(1, 10, epoch(1, 5), &marks);
     let mut others =
-        [ReachableFolder { log: LogId(1), disk, busy: false, known: None, damage: None }];
+        [ReachableFolder { log: LogId(1), disk, busy: false, open_log: None, damage: None }];
     let mut own = log(2, 0, epoch(0, 0), &[]);
     let claim = claim(&mut own, &mut others);
     let mut election = LogElection::default();
@@ -92,7 +92,7 @@ fn older_marks_of_another_log_do_not_replace_the_newest_mark() {
     let marks = [begun(3, &[1]), begun(4, &[1, 7]), begun(5, &[1, 2])];
     let (_, disk) = log(1, 10, epoch(1, 5), &marks);
     let mut others =
-        [ReachableFolder { log: LogId(1), disk, busy: false, known: None, damage: None }];
+        [ReachableFolder { log: LogId(1), disk, busy: false, open_log: None, damage: None }];
     let mut own = log(2, 0, epoch(1, 5), &[begun(5, &[1, 2])]);
     let claim = claim(&mut own, &mut others);
     assert_eq!(claim.found.begun, Some((epoch(1, 5), vec![LogId(1), LogId(2)])));
@@ -160,7 +160,7 @@ fn only_records_outside_the_topic_history_are_put_aside() {
 fn records_unknown_to_the_winning_log_are_put_aside() {
     let (_, disk) = log(1, 30, epoch(2, 1), &[EpochMark::Begun(epoch(2, 1), vec![LogId(1)])]);
     let mut others =
-        [ReachableFolder { log: LogId(1), disk, busy: false, known: None, damage: None }];
+        [ReachableFolder { log: LogId(1), disk, busy: false, open_log: None, damage: None }];
     let mut own = log(2, 10, epoch(1, 5), &[]);
     claim(&mut own, &mut others);
     assert_eq!(own.0.durable(), Version(30));
@@ -261,7 +261,7 @@ fn repeated_completion_reads_only_the_new_part_of_a_log() {
         log: LogId(1),
         disk: CountingDisk(Rc::clone(&disk)),
         busy: true,
-        known: None,
+        open_log: None,
         damage: None,
     }];
     let task =
@@ -392,7 +392,7 @@ fn emptied_log_does_not_win_over_the_complete_log() {
     let marks = [EpochMark::Begun(epoch(1, 5), vec![LogId(6)])];
     let other = |(log, disk): (StreamLog, SimDisk)| {
         let log = log.owner().log;
-        ReachableFolder { log, disk, busy: false, known: None, damage: None }
+        ReachableFolder { log, disk, busy: false, open_log: None, damage: None }
     };
     let mut others = [other(log(1, 10, epoch(1, 5), &marks)), other(log(6, 0, epoch(0, 0), &[]))];
     let mut own = log(2, 0, epoch(0, 0), &[]);
@@ -413,7 +413,7 @@ fn log_keeps_its_records_while_a_named_log_is_awaited() {
         log: LogId(6),
         disk: emptied.1,
         busy: false,
-        known: None,
+        open_log: None,
         damage: None,
     }];
     let mut own = log(2, 10, epoch(1, 5), &marks);

@@ -50,7 +50,8 @@ pub(super) struct HeldMessages {
     bytes: usize,
     /// The member has installed the view: nothing is held back.
     installed: bool,
-    asked: bool,
+    /// The member was asked to say when it has installed the view.
+    awaits_view: bool,
     waiting: VecDeque<Vec<u8>>,
 }
 
@@ -83,7 +84,7 @@ impl<S: ReplicatedState> Group<S> {
             return self.tell(node, &UnicastMessage::Direct { view, bytes }, effects);
         }
         held.waiting.push_back(bytes);
-        if !core::mem::replace(&mut held.asked, true) {
+        if !core::mem::replace(&mut held.awaits_view, true) {
             self.tell(node, &UnicastMessage::AwaitsView { view }, effects);
         }
     }
@@ -196,9 +197,9 @@ impl<S: ReplicatedState> Group<S> {
     }
 
     /// Forgets the epoch beginnings in streams of all nodes except those for which `stays` holds.
-    pub(super) fn forget_starts(&mut self, stays: impl Fn(&NodeId) -> bool) {
+    pub(super) fn forget_starts(&mut self, is_present: impl Fn(&NodeId) -> bool) {
         self.announced_starts.retain(|_, known| {
-            known.retain(|stream, _| stays(&stream.node));
+            known.retain(|stream, _| is_present(&stream.node));
             !known.is_empty()
         });
     }

@@ -202,8 +202,8 @@ impl<S: ReplicatedState> Group<S> {
                     let is_new = |node: &NodeId| walk.last_epoch.layout.member(*node).is_none();
                     let nodes = next.layout.members.iter().map(|member| member.node);
                     let newcomers: Vec<NodeId> = nodes.filter(is_new).collect();
-                    let stays = next.layout.streams().any(|stream| stream.node == me);
-                    let needs_notice = stays && !newcomers.is_empty();
+                    let sends_next = next.layout.streams().any(|stream| stream.node == me);
+                    let needs_notice = sends_next && !newcomers.is_empty();
                     walk.pending_notice = needs_notice
                         .then_some(PendingStartNotice { start: None, nodes: newcomers });
                     if needs_notice {
@@ -284,8 +284,8 @@ impl<S: ReplicatedState> Group<S> {
     /// of the streams are left open.
     pub(super) fn known_of(&self, epoch: &Epoch, next: &View) -> node::EpochDescription {
         let me = self.node.id();
-        let stays = |seat: &&super::registry::LayoutMember| next.rank_of(seat.node).is_some();
-        let members = epoch.layout.members.iter().filter(stays).filter_map(|seat| {
+        let continues = |seat: &&super::registry::LayoutMember| next.rank_of(seat.node).is_some();
+        let members = epoch.layout.members.iter().filter(continues).filter_map(|seat| {
             let origin = match seat.node == me {
                 true => StreamOrigin::Own,
                 false => StreamOrigin::Peer(*self.peers.get(&seat.node)?),

@@ -45,7 +45,7 @@ impl<S: ReplicatedState> Group<S> {
         self.process_control();
         self.control.forget_kept();
         let before = core::mem::replace(&mut self.installed, next.clone());
-        let stays = |node: &NodeId| next.rank_of(*node).is_some();
+        let is_in_next_view = |node: &NodeId| next.rank_of(*node).is_some();
         let informed = |node: &NodeId| cut.informed.contains(node);
         let sponsor = next.members.iter().map(|member| member.node).find(informed);
         if sponsor.is_none() {
@@ -53,7 +53,8 @@ impl<S: ReplicatedState> Group<S> {
             (self.informed, self.registry) = (true, Registry::anew(next.number));
         }
         self.sponsor = sponsor;
-        let gone = before.members.iter().map(|member| member.node).filter(|node| !stays(node));
+        let gone =
+            before.members.iter().map(|member| member.node).filter(|node| !is_in_next_view(node));
         gone.for_each(|node| {
             if let Some(&peer) = self.peers.get(&node) {
                 self.node.put_out(peer);
@@ -70,10 +71,10 @@ impl<S: ReplicatedState> Group<S> {
             self.progress_by_key().into_keys().filter(|key| *key != CONTROL).collect();
         keys.iter().for_each(|key| self.finish_at(*key, cut));
         self.behind.clear();
-        self.unsent.retain(|node, _| stays(node));
-        self.forget_starts(stays);
+        self.unsent.retain(|node, _| is_in_next_view(node));
+        self.forget_starts(is_in_next_view);
         let me = self.node.id();
-        if !stays(&me) {
+        if !is_in_next_view(&me) {
             return;
         }
         let mut epochs = BTreeMap::from([(CONTROL, control_epoch(next, cut))]);
@@ -99,13 +100,13 @@ impl<S: ReplicatedState> Group<S> {
             newcomers.for_each(|node| self.tell(node, &message, effects));
         }
         self.expect(effects);
-        self.met.retain(|node, peer| self.nodes.contains_key(peer) || stays(node));
+        self.met.retain(|node, peer| self.nodes.contains_key(peer) || is_in_next_view(node));
         // Before anything of this view can be reported as durable (I-150).
         self.log_views();
         self.events.push_back(GroupEvent::Installed(next.clone()));
         self.take_in_early();
         for (from, snapshot) in self.control.take_early() {
-            if stays(&from) {
+            if is_in_next_view(&from) {
                 self.inform(from, snapshot);
             }
         }

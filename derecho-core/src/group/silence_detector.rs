@@ -46,7 +46,7 @@ const ASKS: u64 = 4;
 struct AwaitedMember {
     /// Start of the silence while the member is awaited.
     since: Time,
-    asked: Time,
+    asked_at: Time,
 }
 
 /// Times of awaited and doubted members. See the [module](self).
@@ -82,7 +82,7 @@ impl SilenceDetector {
     /// Notes an answer: the node is alive and receives messages.
     pub fn answered(&mut self, node: NodeId, now: Time) {
         if let Some(awaited) = self.awaited.get_mut(&node) {
-            (awaited.since, awaited.asked) = (now, now);
+            (awaited.since, awaited.asked_at) = (now, now);
         }
     }
 
@@ -106,15 +106,15 @@ impl SilenceDetector {
             let gap = self.looked.is_some_and(|looked| now.since(looked) > timeout / 2);
             self.awaited.retain(|node, _| awaited.contains(node));
             for &node in awaited {
-                let fresh = AwaitedMember { since: now, asked: now };
+                let fresh = AwaitedMember { since: now, asked_at: now };
                 let state = self.awaited.entry(node).or_insert(fresh);
                 if gap {
-                    (state.since, state.asked) = (now, now);
+                    (state.since, state.asked_at) = (now, now);
                 }
                 if now.since(state.since) >= timeout {
                     self.gathered.entry(node).or_insert(now);
-                } else if now.since(state.asked) >= timeout / ASKS {
-                    state.asked = now;
+                } else if now.since(state.asked_at) >= timeout / ASKS {
+                    state.asked_at = now;
                     due.ask.push(node);
                 }
             }
@@ -130,7 +130,7 @@ impl SilenceDetector {
     pub fn wants_turn_at(&self) -> Option<Time> {
         let gathered = self.gathered.values().map(|since| since.after(self.timeouts.gather));
         let asked = self.timeouts.member_timeout.into_iter().flat_map(|timeout| {
-            self.awaited.values().map(move |awaited| awaited.asked.after(timeout / ASKS))
+            self.awaited.values().map(move |awaited| awaited.asked_at.after(timeout / ASKS))
         });
         gathered.chain(asked).min()
     }

@@ -75,7 +75,7 @@ struct StuckWait {
     /// Start of the wait: a later start is another wait.
     since: Time,
     question: WaitQuestion,
-    asked: Time,
+    asked_at: Time,
     /// Last answer of the awaited member, time since which it is the same, and time of
     /// its last arrival.
     answer: Option<(WaitAnswer, Time, Time)>,
@@ -131,9 +131,9 @@ impl<S: ReplicatedState> Group<S> {
             let known =
                 self.stall_detector.stuck_waits.get_mut(&wait).filter(|it| it.question == question);
             let needs_witnesses = match known {
-                Some(stuck) if now.since(stuck.asked) < limit / ASKS => continue,
+                Some(stuck) if now.since(stuck.asked_at) < limit / ASKS => continue,
                 Some(stuck) => {
-                    stuck.asked = now;
+                    stuck.asked_at = now;
                     let is_disputed =
                         |answer| matches!(answer, WaitAnswer::True | WaitAnswer::Unseen);
                     let answer = stuck.answer.filter(|(answer, ..)| is_disputed(*answer));
@@ -141,7 +141,7 @@ impl<S: ReplicatedState> Group<S> {
                 }
                 None => {
                     let stuck =
-                        StuckWait { since, question, asked: now, answer: None, witnesses: None };
+                        StuckWait { since, question, asked_at: now, answer: None, witnesses: None };
                     self.stall_detector.stuck_waits.insert(wait, stuck);
                     false
                 }

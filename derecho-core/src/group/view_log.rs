@@ -123,7 +123,8 @@ pub(super) struct ViewLog {
     journal: Box<dyn LogPort>,
     gate: Arc<DurabilityGate>,
     task: Option<LogTask>,
-    asked: bool,
+    /// The log has accepted the task and has not answered.
+    has_open_task: bool,
     /// Version of the last view that was put, once the log is open.
     put: Option<u64>,
     /// Newest view that was seen, in its logged form.
@@ -146,7 +147,7 @@ impl ViewLog {
             journal,
             gate: Arc::default(),
             task: Some(LogTask::Register),
-            asked: false,
+            has_open_task: false,
             put: None,
             last: None,
             waiting: VecDeque::new(),
@@ -163,7 +164,7 @@ impl ViewLog {
 
     /// Whether the log needs a turn soon.
     pub(super) fn is_busy(&self) -> bool {
-        let is_asking = self.asked || self.task.is_some();
+        let is_asking = self.has_open_task || self.task.is_some();
         !self.over && (is_asking || !self.waiting.is_empty() || !self.unsynced.is_empty())
     }
 
@@ -214,10 +215,10 @@ impl ViewLog {
 
     /// Requests the last logged view, and announces the answer.
     fn register(&mut self, messages: &mut Vec<log_register::LogRegisterMessage>) -> usize {
-        if self.task.is_some() && !self.asked {
-            self.asked = self.journal.ask(&mut self.task);
+        if self.task.is_some() && !self.has_open_task {
+            self.has_open_task = self.journal.ask(&mut self.task);
         }
-        if !self.asked {
+        if !self.has_open_task {
             return 0;
         }
         match self.journal.answer() {
@@ -233,7 +234,7 @@ impl ViewLog {
             }
             Some(_) => self.over = true,
         }
-        self.asked = false;
+        self.has_open_task = false;
         1
     }
 

@@ -177,15 +177,15 @@ impl HostSeat {
 pub fn found<E>(
     word: &DecisionWord,
     seats: &[&HostSeat],
-    own: usize,
+    own_seat: usize,
     mut lives: impl FnMut(usize) -> Result<bool, E>,
 ) -> Result<Founding, E> {
     let group = word.group();
-    seats[own].unbar();
-    if seats[own].is_member(group) {
+    seats[own_seat].unbar();
+    if seats[own_seat].is_member(group) {
         return Ok(Founding::Exists(group));
     }
-    let others = || seats.iter().enumerate().filter(|&(index, _)| index != own);
+    let others = || seats.iter().enumerate().filter(|&(index, _)| index != own_seat);
     // No node is barred while there is a group to enter.
     for (index, seat) in others() {
         if seat.is_member(group) {
@@ -209,7 +209,7 @@ pub fn found<E>(
         }
     }
     // A founder that dies between these two stores is a member whose process is gone.
-    seats[own].0.store(mine.word(), Ordering::Release);
+    seats[own_seat].0.store(mine.word(), Ordering::Release);
     word.begin(next);
     Ok(Founding::Founded(next))
 }
@@ -228,12 +228,12 @@ mod tests {
 
     fn ask<const N: usize>(
         host: &(DecisionWord, [HostSeat; N]),
-        own: usize,
+        own_seat: usize,
         alive: [bool; N],
     ) -> Founding {
         let seats: std::vec::Vec<&HostSeat> = host.1.iter().collect();
         let lives = |seat: usize| Ok::<_, Infallible>(alive[seat]);
-        found(&host.0, &seats, own, lives).unwrap_or_else(|never| match never {})
+        found(&host.0, &seats, own_seat, lives).unwrap_or_else(|never| match never {})
     }
 
     #[test]

@@ -99,20 +99,21 @@ impl StreamLog {
         self.checkpoint.as_ref()
     }
 
-    /// Returns the last message of each instance up to `version`, as far as the log still has them.
+    /// Returns the last message of each instance up to and including version `last`, as far as the
+    /// log still has them.
     ///
     /// # Errors
     /// Any defect of the log, and its location.
     pub fn last_of_each_key(
         &self,
         disk: &mut impl Disk,
-        version: Version,
+        last: Version,
     ) -> Result<BTreeMap<KeyHash, OwnedRecord>, LogError> {
         let key = |record: &LogRecord<'_>| [record.entry.key];
-        let last = self.last_of_each(disk, |record| record.version <= version, key)?;
+        let found = self.last_of_each(disk, |record| record.version <= last, key)?;
         let own =
             |record: Rc<OwnedRecord>| Rc::try_unwrap(record).unwrap_or_else(|it| (*it).clone());
-        Ok(last.into_iter().map(|(key, record)| (key, own(record))).collect())
+        Ok(found.into_iter().map(|(key, record)| (key, own(record))).collect())
     }
 
     /// Returns the last message of each instance that was written at `time` or before. A message

@@ -10,11 +10,11 @@ use super::{Disk, LogError, LogRecord, Version, WallTime};
 
 /// Position of a reader in a log. Reading may continue when more messages have become durable.
 pub struct LogCursor {
-    /// Last message that was passed.
+    /// Version of the last message that was passed.
     last: Version,
     /// Messages written earlier are left out.
     since: WallTime,
-    /// Messages up to this one are left out.
+    /// Messages up to and including this version are left out.
     after: Version,
     /// File being read: its first version, the window onto it, and the offset of the next record.
     reading: Option<(Version, FileWindow, u64)>,
@@ -40,8 +40,8 @@ impl StreamLog {
     pub fn since(&self, time: WallTime) -> LogCursor {
         // All messages before the first segment with such a late message are older.
         let first = self.segments().iter().find(|segment| segment.index.newest >= time);
-        let before = first.map_or(self.durable(), |segment| segment.before());
-        self.cursor(before, time)
+        let last_before = first.map_or(self.durable(), |segment| segment.last_before());
+        self.cursor(last_before, time)
     }
 
     fn cursor(&self, after: Version, since: WallTime) -> LogCursor {
@@ -58,14 +58,14 @@ impl StreamLog {
             .entries
             .iter()
             .rfind(|known| known.at <= place)
-            .map_or(index.before, |known| known.before);
+            .map_or(index.last_before, |known| known.last_before);
         let window = FileWindow::new(&segment.header.name(), 0);
         LogCursor { last, since, after, reading: Some((segment.header.version, window, place)) }
     }
 }
 
 impl LogCursor {
-    /// Returns the last message that was passed, whether returned or left out.
+    /// Returns the version of the last message that was passed, whether returned or left out.
     pub fn position(&self) -> Version {
         self.last
     }

@@ -23,8 +23,8 @@ const SPACING: u64 = 1 << 16;
 pub struct IndexEntry {
     /// Offset of the record in the file.
     pub at: u64,
-    /// Last message before the record.
-    pub before: Version,
+    /// Version of the last message before the record.
+    pub last_before: Version,
     /// Latest source time before the record in the file: a search for a later time may begin here.
     pub newest_before: WallTime,
 }
@@ -32,9 +32,9 @@ pub struct IndexEntry {
 /// Content of a segment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SegmentIndex {
-    /// Last message before the segment.
-    pub before: Version,
-    /// End of the segment: its epoch and last message.
+    /// Version of the last message before the segment.
+    pub last_before: Version,
+    /// Epoch and version of the last message of the segment, or before it if it has none.
     pub tail: Tail,
     /// Offset of the end of the segment.
     pub end: u64,
@@ -51,15 +51,15 @@ pub struct SegmentIndex {
 }
 
 in_order! {
-    IndexEntry { at, before, newest_before }
-    SegmentIndex { before, tail, end, records, oldest, newest, marks, entries }
+    IndexEntry { at, last_before, newest_before }
+    SegmentIndex { last_before, tail, end, records, oldest, newest, marks, entries }
 }
 
 impl SegmentIndex {
     /// Returns the index of a segment without records.
     pub fn new(tail: Tail) -> SegmentIndex {
         SegmentIndex {
-            before: tail.version,
+            last_before: tail.version,
             tail,
             end: FILE_HEADER,
             records: 0,
@@ -72,15 +72,15 @@ impl SegmentIndex {
 
     /// Number of messages in the segment.
     pub fn messages(&self) -> u64 {
-        self.tail.version.0 - self.before.0
+        self.tail.version.0 - self.last_before.0
     }
 
     /// Adds the record that begins at the end of the index and ends at `next`.
     pub(crate) fn note(&mut self, record: &LogRecord<'_>, next: u64) {
         let entry = &record.entry;
         if self.entries.last().is_none_or(|place| self.end - place.at >= SPACING) {
-            let (before, newest_before) = (self.tail.version, self.newest);
-            self.entries.push(IndexEntry { at: self.end, before, newest_before });
+            let (last_before, newest_before) = (self.tail.version, self.newest);
+            self.entries.push(IndexEntry { at: self.end, last_before, newest_before });
         }
         match entry.kind {
             // The mark was checked when it was read or made.
@@ -97,7 +97,7 @@ impl SegmentIndex {
 
     /// Returns the offset from which to read the messages after this version.
     pub(crate) fn offset_after(&self, version: Version) -> u64 {
-        let past = self.entries.partition_point(|place| place.before <= version);
+        let past = self.entries.partition_point(|place| place.last_before <= version);
         past.checked_sub(1).map_or(FILE_HEADER, |at| self.entries[at].at)
     }
 
@@ -118,7 +118,7 @@ impl SegmentIndex {
         // On any defect, the index is rebuilt.
         let body = head::body("", MAGIC, bytes, sum).ok()?;
         let index = SegmentIndex::from_bytes(body)?;
-        (index.before <= index.tail.version).then_some(index)
+        (index.last_before <= index.tail.version).then_some(index)
     }
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn store(
 pub(crate) fn load(
     disk: &mut impl Disk,
     segment: &str,
-    before: Version,
+    last_before: Version,
     length: u64,
 ) -> Result<Option<SegmentIndex>, LogError> {
     let name = name_of(segment);
@@ -160,5 +160,5 @@ pub(crate) fn load(
     let mut bytes = alloc::vec![0; size as usize];
     let found = disk.read_at(&name, 0, &mut bytes).map_err(LogError::of(&name))?;
     let index = SegmentIndex::decode_file(&bytes[..found], disk.checksum());
-    Ok(index.filter(|index| index.before == before && index.end == length))
+    Ok(index.filter(|index| index.last_before == last_before && index.end == length))
 }

@@ -48,7 +48,7 @@ pub struct LogSummary {
     pub tail: Tail,
     /// First version from which on every message is in the log, or in a checkpoint before it.
     pub complete_from: Version,
-    /// Version up to which a checkpoint in the log covers all messages.
+    /// Last version that a checkpoint in the log covers.
     pub checkpoint: Option<Version>,
     /// Cuts noted in the log.
     pub cuts: Vec<NotedCut>,
@@ -184,7 +184,7 @@ pub struct Restart {
     pub winner: LogId,
     /// End of the stream, after which it goes on.
     pub tail: Tail,
-    /// Version after which each log is cut, including the winner's, for logs that have more.
+    /// Last version that each log keeps, including the winner's, for logs that have more.
     pub cuts: BTreeMap<LogId, Version>,
     /// How the other logs are completed.
     pub completions: BTreeMap<LogId, LogCompletion>,

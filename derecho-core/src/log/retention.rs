@@ -54,8 +54,8 @@ impl StreamLog {
         self.pins.retain(|(name, _)| *name != pin.0);
     }
 
-    /// Whether a pinned reader still needs messages up to this version, which are not dropped then
-    /// (I-88).
+    /// Whether a pinned reader still needs messages up to and including `last`, which are then not
+    /// dropped (I-88).
     fn is_held(&self, last: Version) -> bool {
         self.pins.iter().any(|(_, after)| *after < last)
     }
@@ -167,7 +167,7 @@ impl StreamLog {
     fn cut(&mut self, disk: &mut impl Disk, version: Version) -> Result<(), LogError> {
         self.forget_extent(disk)?;
         // The newest files go first, each durably before the next: the rest is always a prefix.
-        while self.segments.len() > 1 && self.active().before() > version {
+        while self.segments.len() > 1 && self.active().last_before() > version {
             let name = self.active().header.name();
             remove(disk, &index::name_of(&name))?;
             remove(disk, &name)?;
@@ -188,12 +188,12 @@ impl StreamLog {
     }
 }
 
-/// Returns the index of a segment of this length up to a message.
+/// Returns the index of a segment of this length up to and including version `last`.
 pub(super) fn prefix(
     disk: &mut impl Disk,
     header: FileHeader,
     end: u64,
-    version: Version,
+    last: Version,
 ) -> Result<SegmentIndex, LogError> {
     let file = header.name();
     let before = Version(header.version.0.saturating_sub(1));
@@ -202,7 +202,7 @@ pub(super) fn prefix(
     loop {
         let at = kept.end;
         let found = window.record(disk, at)?.and_then(|read| match read {
-            Some(read) if read.record.version <= version => {
+            Some(read) if read.record.version <= last => {
                 expected(kept.tail.version, &read.record).map(|()| Some(read))
             }
             _ => Ok(None),
@@ -211,7 +211,7 @@ pub(super) fn prefix(
             Ok(Some(read)) => kept.note(&read.record, read.next),
             Ok(None) => return Ok(kept),
             // All after the requested message is cut, sound or not.
-            Err(_) if kept.tail.version == version => return Ok(kept),
+            Err(_) if kept.tail.version == last => return Ok(kept),
             Err(cause) => {
                 let version = kept.tail.version.next();
                 return Err(LogError::BadRecord { file, offset: at, version, cause });

@@ -48,12 +48,12 @@ pub struct LogSegment {
 }
 
 impl LogSegment {
-    /// Returns the last message before the segment.
-    pub fn before(&self) -> Version {
-        self.index.before
+    /// Returns the version of the last message before the segment.
+    pub fn last_before(&self) -> Version {
+        self.index.last_before
     }
 
-    /// Returns the last message in the segment, or before it if it has none.
+    /// Returns the version of the last message in the segment, or before it if it has none.
     pub fn last(&self) -> Version {
         self.index.tail.version
     }
@@ -84,12 +84,13 @@ pub struct StreamLog {
     /// Whether a write ended early and left bytes beyond `durable_end`.
     spoilt: bool,
     pub(super) durable_end: u64,
+    /// Version of the last durable message.
     pub(super) durable: Version,
     state: LogState,
     /// The last mark of each kind, which every file begins with.
     begun: Option<EpochMark>,
     cut: Option<EpochMark>,
-    /// Pins of readers: identifier, and the version after which all is held.
+    /// Pins of readers: identifier, and the last version that the reader no longer needs.
     pub(super) pins: Vec<(u64, Version)>,
     pub(super) next_pin: u64,
     /// Entries that say how far the log reaches (I-97); `None` if the log is read-only or there was
@@ -160,7 +161,7 @@ impl StreamLog {
         self.state
     }
 
-    /// Last message that no crash can remove (I-80).
+    /// Version of the last message that no crash can remove (I-80).
     pub fn durable(&self) -> Version {
         self.durable
     }
@@ -172,10 +173,10 @@ impl StreamLog {
 
     /// First version from which on every message is in the log.
     pub fn complete_from(&self) -> Version {
-        self.segments.first().map_or(Version(1), |first| first.before().next())
+        self.segments.first().map_or(Version(1), |first| first.last_before().next())
     }
 
-    /// Version up to which a checkpoint covers all messages.
+    /// Last version that the checkpoint covers, with all versions before it.
     pub fn checkpointed(&self) -> Option<Version> {
         self.checkpoint.as_ref().map(|checkpoint| checkpoint.header.version)
     }

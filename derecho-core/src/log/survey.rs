@@ -31,11 +31,11 @@ pub struct LogSurvey {
     pub marks: u64,
     /// Total size of the files, in bytes.
     pub bytes: u64,
-    /// First message.
+    /// Version of the first message.
     pub first: Option<Version>,
-    /// Last message.
+    /// Version of the last message.
     pub last: Option<Version>,
-    /// Version of the latest checkpoint.
+    /// Last version that the latest checkpoint covers.
     pub checkpoint: Option<Version>,
     /// Torn tail that a crash has left.
     pub torn: Option<TornTail>,
@@ -188,7 +188,7 @@ pub fn survey<D: Disk>(
 ///
 /// # Errors
 /// [`LogError::Gone`] or [`LogError::Beyond`] if the log does not have this version, or a
-/// checkpoint contains messages to be cut; any defect before this version.
+/// checkpoint contains messages to be cut; any defect up to and including this version.
 pub fn truncate<D: Disk>(
     disk: &mut D,
     LogKey { owner, stream }: LogKey,

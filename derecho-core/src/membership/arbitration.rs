@@ -41,14 +41,14 @@ impl Arbitration {
     /// Whether a member with these suspicions may publish them: the remaining members could
     /// still decide (I-45). Therefore the reports that a leader waits for come from a
     /// primary partition (I-43).
-    pub(super) fn allows(self, view: &View, known: FailureKnowledge) -> bool {
-        let left = view.ranks().without(known.suspects);
+    pub(super) fn allows(self, view: &View, failures: FailureKnowledge) -> bool {
+        let left = view.ranks().without(failures.suspects);
         match self {
             Arbitration::Network if planted(Fault::DeadDoNotCount) => {
-                is_share(left, view.ranks().without(known.gone))
+                is_share(left, view.ranks().without(failures.gone))
             }
             Arbitration::Network => view.is_primary(left),
-            Arbitration::Local => is_share(left, view.ranks().without(known.gone)),
+            Arbitration::Local => is_share(left, view.ranks().without(failures.gone)),
         }
     }
 
@@ -57,13 +57,13 @@ impl Arbitration {
     pub(super) fn judge(
         self,
         view: &View,
-        known: FailureKnowledge,
+        failures: FailureKnowledge,
         kept: RankSet,
         accepted: RankSet,
     ) -> ArbitrationVerdict {
         match self {
             Arbitration::Network if planted(Fault::DeadDoNotCount) => {
-                let living = view.ranks().without(known.gone);
+                let living = view.ranks().without(failures.gone);
                 if is_share(accepted, living) {
                     ArbitrationVerdict::Final
                 } else {
@@ -73,10 +73,10 @@ impl Arbitration {
             Arbitration::Network if view.is_primary(accepted) => ArbitrationVerdict::Final,
             Arbitration::Network => ArbitrationVerdict::Wait,
             Arbitration::Local => {
-                let living = view.ranks().without(known.gone);
+                let living = view.ranks().without(failures.gone);
                 // Every member that goes on can read the decision, even if all others are
                 // gone by then.
-                let all_have_it = accepted.covers(kept.without(known.suspects));
+                let all_have_it = accepted.covers(kept.without(failures.suspects));
                 // Members without the decision are dead, or fewer than those that have it. A member
                 // that died after it had accepted was alive when it accepted.
                 let enough = living.and(kept) == living || is_share(accepted, living.or(accepted));

@@ -138,7 +138,7 @@ pub struct Membership<R: Report> {
     /// This node has sent its report to the other members.
     reported: bool,
     /// Ballot that was submitted to the host's decision word, and the ballot that the word holds.
-    asked: Option<Rank>,
+    asked_ballot: Option<Rank>,
     winner: Option<Rank>,
     joiners: BTreeMap<NodeId, u16>,
     /// Most recent former members: a late request of one of these nodes to join is void.
@@ -178,7 +178,7 @@ impl<R: Report> Membership<R> {
             wants_to_leave: false,
             wedged: false,
             reported: false,
-            asked: None,
+            asked_ballot: None,
             winner: None,
             joiners: BTreeMap::new(),
             former: Vec::new(),
@@ -260,7 +260,7 @@ impl<R: Report> Membership<R> {
         if self.wedged {
             waits.push((WaitCondition::Report, self.lacked_to_propose()));
             waits.push((WaitCondition::Proposal, leader));
-            if self.own().accepted.is_some() {
+            if self.own_row().accepted.is_some() {
                 waits.push((WaitCondition::Acceptance, self.lacked_to_settle()));
             }
         } else {
@@ -377,7 +377,7 @@ impl<R: Report> Membership<R> {
     /// Takes the report of this node. All streams are stopped and make no progress
     /// beyond the report.
     pub fn report(&mut self, report: R) {
-        if self.status != MemberStatus::Member || !self.wedged || self.own().report.is_some() {
+        if self.status != MemberStatus::Member || !self.wedged || self.own_row().report.is_some() {
             return;
         }
         let leaves = self.wants_to_leave;
@@ -389,9 +389,9 @@ impl<R: Report> Membership<R> {
 
     /// Tells the other members that this node has wedged, if it has and is not cut off.
     fn tell_report(&mut self) {
-        let own = self.own();
-        let Some(report) = own.report.clone().filter(|_| !self.is_cut_off()) else { return };
-        let (view, suspects, leaves) = (self.view.number, own.suspects, own.leaves);
+        let own_row = self.own_row();
+        let Some(report) = own_row.report.clone().filter(|_| !self.is_cut_off()) else { return };
+        let (view, suspects, leaves) = (self.view.number, own_row.suspects, own_row.leaves);
         self.reported = true;
         self.tell_all(&ViewChangeMessage::Wedged { view, suspects, leaves, report });
     }
@@ -564,7 +564,7 @@ impl<R: Report> Membership<R> {
         &self.rows[rank.index()]
     }
 
-    fn own(&self) -> &MemberRow<R> {
+    fn own_row(&self) -> &MemberRow<R> {
         self.row(self.rank)
     }
 

@@ -268,18 +268,18 @@ impl AckView {
     }
 }
 
-/// Count in a word, unless it is older than the known one.
+/// Count in a word, unless it is older than the count `seen` before.
 #[inline]
-fn grown(known: u64, word: u64, most: &impl Fn() -> u64) -> Result<u64, PeerFault> {
-    let more = word.wrapping_sub(known) & COUNT_MASK;
+fn grown(seen: u64, word: u64, most: &impl Fn() -> u64) -> Result<u64, PeerFault> {
+    let more = word.wrapping_sub(seen) & COUNT_MASK;
     if more == 0 || more > COUNT_MASK / 2 {
-        return Ok(known);
+        return Ok(seen);
     }
     let most = most();
-    if known + more > most {
+    if seen + more > most {
         return Err(PeerFault::Acknowledgement { sent: most });
     }
-    Ok(known + more)
+    Ok(seen + more)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -31,25 +31,25 @@ pub(super) struct CommitPosition {
 pub(super) struct CommitCounter {
     word: AtomicU64,
     /// Number of messages that was reached; moved by the turn.
-    known: AtomicU64,
+    reached: AtomicU64,
 }
 
 impl CommitCounter {
     /// Creates a counter of zero commits.
     pub(super) fn new() -> CommitCounter {
-        CommitCounter { word: AtomicU64::new(0), known: AtomicU64::new(0) }
+        CommitCounter { word: AtomicU64::new(0), reached: AtomicU64::new(0) }
     }
 
     #[inline]
     fn position(&self, word: u64) -> CommitPosition {
-        CommitCounter::position_after(self.known.load(Ordering::Relaxed), word)
+        CommitCounter::position_after(self.reached.load(Ordering::Relaxed), word)
     }
 
     /// Place that a word means if it was read after this number of messages was known.
     #[inline]
-    fn position_after(known: u64, word: u64) -> CommitPosition {
+    fn position_after(reached: u64, word: u64) -> CommitPosition {
         // At least the known number: the turn knows only what was added before.
-        let messages = known + (word.wrapping_sub(known) & MESSAGE_MASK);
+        let messages = reached + (word.wrapping_sub(reached) & MESSAGE_MASK);
         // The rest of the word is the number of null runs, because messages carry into it.
         let nulls = word.wrapping_sub(messages) >> MESSAGE_BITS;
         CommitPosition { index: messages.wrapping_add(nulls) & INDEX_MASK, messages }
@@ -88,13 +88,13 @@ impl CommitCounter {
     pub(super) fn messages(&self) -> u64 {
         // Any thread may ask. A word older than the turn's knowledge would look like a word that
         // has wrapped. The acquire load ensures that the word is not older.
-        let known = self.known.load(Ordering::Acquire);
-        CommitCounter::position_after(known, self.word.load(Ordering::Acquire)).messages
+        let reached = self.reached.load(Ordering::Acquire);
+        CommitCounter::position_after(reached, self.word.load(Ordering::Acquire)).messages
     }
 
     /// Notes that this number of messages is known to be complete. Called by the turn.
     pub(super) fn know(&self, messages: u64) {
-        self.known.store(messages, Ordering::Release);
+        self.reached.store(messages, Ordering::Release);
     }
 }
 

@@ -135,7 +135,7 @@ pub struct Subgroup {
     sources: Vec<SubgroupSource>,
     /// Number of the next new sender in the readers' queues.
     next_number: u16,
-    own: Option<OwnStream>,
+    own_stream: Option<OwnStream>,
     /// Number of positions of the order received without a gap.
     received: u64,
     /// Next position in the order.
@@ -197,7 +197,7 @@ impl Subgroup {
             former_sources: Vec::new(),
             sources: Vec::new(),
             next_number: 0,
-            own: None,
+            own_stream: None,
             received: 0,
             next: SlotPosition::default(),
             inboxes: Vec::new(),
@@ -216,12 +216,12 @@ impl Subgroup {
 
     /// Region of the stream that this member sends, if it sends.
     pub fn region(&self) -> Option<RegionId> {
-        self.own.as_ref().map(|own| own.sender.region())
+        self.own_stream.as_ref().map(|own| own.sender.region())
     }
 
     /// Memory of the stream that this member sends, if it sends.
     pub fn memory(&self) -> Option<&SenderMemory> {
-        self.own.as_ref().map(|own| own.sender.memory())
+        self.own_stream.as_ref().map(|own| own.sender.memory())
     }
 
     /// Acknowledgement lines of this node.
@@ -298,24 +298,24 @@ impl Subgroup {
 
     /// Number of sending members other than this node.
     pub fn other_senders(&self) -> usize {
-        self.sources.len() - usize::from(self.own.is_some())
+        self.sources.len() - usize::from(self.own_stream.is_some())
     }
 
     /// Time by which delayed bells must ring, if any are delayed.
     pub fn bells_due(&self) -> Option<Time> {
-        self.own.as_ref()?.sender.memory().bells_due()
+        self.own_stream.as_ref()?.sender.memory().bells_due()
     }
 
     /// Whether every member has delivered or dropped every message that this member has committed.
     pub fn is_acknowledged(&self) -> bool {
-        self.own.as_ref().is_none_or(|own| own.sender.is_acknowledged())
+        self.own_stream.as_ref().is_none_or(|own| own.sender.is_acknowledged())
     }
 
     /// Whether a received message cannot be delivered before other members have received it, or an
     /// owed slot cannot be sent before other members have taken entries.
     #[inline]
     pub fn awaits_others(&self) -> bool {
-        let short = self.own.as_ref().is_some_and(|own| own.sender.wants_place());
+        let short = self.own_stream.as_ref().is_some_and(|own| own.sender.wants_place());
         let waits = short
             || self.next.count < self.received
             || self.phase == EpochPhase::Closing
@@ -339,12 +339,12 @@ impl Subgroup {
     /// send, or cannot declare this now.
     pub fn declare_silence(&mut self, rounds: u64) -> bool {
         let open = self.phase == EpochPhase::Open;
-        self.own.as_mut().is_some_and(|own| open && own.sender.fill_up_with(rounds))
+        self.own_stream.as_mut().is_some_and(|own| open && own.sender.fill_up_with(rounds))
     }
 
     /// Notes that a member's region can be written to from now on.
     pub fn region_ready(&mut self, peer: Peer, region: RegionId) {
-        let Some(own) = self.own.as_ref().filter(|own| own.sender.region() == region) else {
+        let Some(own) = self.own_stream.as_ref().filter(|own| own.sender.region() == region) else {
             return;
         };
         for member in self.members.iter_mut().filter(|member| member.peer() == Some(peer)) {
@@ -377,7 +377,7 @@ impl Subgroup {
     }
 
     fn tell_audience(&mut self) {
-        if let Some(own) = &self.own {
+        if let Some(own) = &self.own_stream {
             let staying = self.members.iter().filter(|member| !member.gone);
             let needs_turn = own.sender.tell_audience(staying.map(SubgroupMember::bell));
             // If nothing is posted, slices are pointless.
@@ -400,7 +400,7 @@ impl Subgroup {
             || self.always
             || self.upcall_due
             || self.awaits_others()
-            || self.own.as_ref().is_some_and(|own| self.has_to_send(own))
+            || self.own_stream.as_ref().is_some_and(|own| self.has_to_send(own))
             || self.sources.iter().any(in_source)
     }
 
@@ -436,7 +436,7 @@ impl Subgroup {
         done += self.release(idle);
         self.acknowledge(effects);
         let full = |own: &OwnStream| own.sender.memory().is_half_full() || own.sender.wants_place();
-        if idle || self.own.as_ref().is_some_and(full) {
+        if idle || self.own_stream.as_ref().is_some_and(full) {
             done += self.reclaim(effects, faulty);
         }
         if self.phase == EpochPhase::Closing {
@@ -500,7 +500,7 @@ impl Subgroup {
     #[inline]
     fn follows(&self) -> Option<usize> {
         let batched = self.config.ablation.most_received() == u64::MAX;
-        self.own.as_ref().filter(|_| batched).map(|own| own.rank)
+        self.own_stream.as_ref().filter(|_| batched).map(|own| own.rank)
     }
 
     /// Commits owed nulls. Sender-invariant: a sender that has committed enough sends no null, and
@@ -510,7 +510,7 @@ impl Subgroup {
         if self.phase != EpochPhase::Open && self.close_own() {
             return 0;
         }
-        let Some(own) = &mut self.own else { return 0 };
+        let Some(own) = &mut self.own_stream else { return 0 };
         if level == DeliveryGuarantee::Unordered || ablation.nulls || self.sources.len() == 1 {
             return 0;
         }
@@ -524,7 +524,7 @@ impl Subgroup {
 
     fn send(&mut self, now: Time, has_nulls: bool, effects: &mut Effects) -> usize {
         let open = self.phase == EpochPhase::Open;
-        let Some(own) = &mut self.own else { return 0 };
+        let Some(own) = &mut self.own_stream else { return 0 };
         effects.work().predicates += 1;
         // I-202: no member waits for delayed bells, least of all the order.
         let at_once = has_nulls || !open || own.wanted > own.announced;
@@ -539,7 +539,7 @@ impl Subgroup {
             own.announced = own.sender.slots();
         }
         if let Some(rank) = self.follows()
-            && let Some(own) = &self.own
+            && let Some(own) = &self.own_stream
         {
             let count = self.sources[rank].incoming.follow(&own.sender);
             let count = count.expect("this node's own entries make sense");
@@ -568,7 +568,7 @@ impl Subgroup {
     }
 
     fn reclaim(&mut self, effects: &mut Effects, faulty: &mut dyn FnMut(Peer, PeerFault)) -> usize {
-        if self.own.as_ref().is_none_or(|own| own.sender.is_given_back()) {
+        if self.own_stream.as_ref().is_none_or(|own| own.sender.is_given_back()) {
             // The acknowledgements of former members are read even while nothing is
             // to be reclaimed.
             self.needed_by_former();
@@ -577,7 +577,7 @@ impl Subgroup {
         effects.work().predicates += 1;
         effects.work().cells += self.members.len() as u64;
         let former = self.needed_by_former();
-        let Some(own) = &mut self.own else { return 0 };
+        let Some(own) = &mut self.own_stream else { return 0 };
         let incoming = &self.sources[own.rank].incoming;
         let what = incoming.acknowledged(self.received);
         let (mut taken, mut held) = (what.taken.min(own.sender.entries()), what.held);

@@ -37,7 +37,7 @@ const MOST_COUNTED: u64 = 1 << 47;
 /// Untethered receiver of one sender.
 pub struct UntetheredReceiver {
     theirs: Replica,
-    own: OwnRegion,
+    own_region: OwnRegion,
     source: Arc<SenderReplica>,
     inbox: Option<Arc<Inbox>>,
     /// Number of the next entry.
@@ -69,12 +69,12 @@ impl UntetheredReceiver {
     pub fn new(replica: Replica, geometry: Geometry, waker: Waker) -> UntetheredReceiver {
         // As much memory as the sender has, so that every record fits. Unused pages of it
         // are never allocated.
-        let own = OwnRegion::heap(geometry.words());
-        let source = SenderReplica::new(own.replica(), geometry, 0, waker);
+        let own_region = OwnRegion::heap(geometry.words());
+        let source = SenderReplica::new(own_region.replica(), geometry, 0, waker);
         let inbox = Some(Inbox::new([Arc::clone(&source)].into()));
         UntetheredReceiver {
             theirs: replica,
-            own,
+            own_region,
             source,
             inbox,
             next: 0,
@@ -215,7 +215,7 @@ impl UntetheredReceiver {
             let own = RecordExtent { position, ..extent };
             let (to, from) = (own.first_byte(geometry) / WORD, extent.first_byte(geometry) / WORD);
             let words = (extent.length as usize).div_ceil(WORD);
-            if !self.own.copy_from(to, &self.theirs, from, words) {
+            if !self.own_region.copy_from(to, &self.theirs, from, words) {
                 return Err(PeerFault::Entry { index: self.next });
             }
         }

@@ -112,7 +112,7 @@ impl SubgroupActivity {
 /// Activity of all subgroups of a node. See the [module](self).
 #[derive(Default)]
 pub(super) struct Activity {
-    own: Option<OwnChangeCounts>,
+    own_counts: Option<OwnChangeCounts>,
     /// Active subgroups.
     active: Vec<usize>,
     watches: Vec<ChangeWatch>,
@@ -262,7 +262,7 @@ impl Activity {
             return Some((watch, mark % BLOCK));
         }
         let view = match target {
-            None => ChangesView::new(self.own.as_ref()?.region.replica(), Sharing::Shared),
+            None => ChangesView::new(self.own_counts.as_ref()?.region.replica(), Sharing::Shared),
             Some(Target { peer, sharing }) => {
                 let replica = peers.get(&peer)?.replicas.get(&CHANGES)?;
                 ChangesView::new(replica.clone(), sharing)
@@ -287,7 +287,7 @@ impl Activity {
     #[cold]
     fn quiet_now(&mut self, now: Time, subgroups: &mut [FoundedSubgroup], peers: &Peers) -> usize {
         (self.due, self.busy) = (None, false);
-        let barrier = self.own.as_ref().and_then(|own| own.barrier.as_ref());
+        let barrier = self.own_counts.as_ref().and_then(|own| own.barrier.as_ref());
         let counts = |peer| is_counting(peers, peer);
         let mut quiet = 0;
         for &number in &self.active {
@@ -308,7 +308,7 @@ impl Activity {
 
     /// Shows changed marks to nodes with a copy of them, and then moves the counts.
     fn show(&mut self, subgroups: &mut [FoundedSubgroup], peers: &Peers, effects: &mut Effects) {
-        let Some(own) = &self.own else { return };
+        let Some(own) = &self.own_counts else { return };
         let mut blocks = 0_u64;
         for &number in &self.active {
             let FoundedSubgroup { subgroup, activity: rest, .. } = &mut subgroups[number];
@@ -348,14 +348,14 @@ impl Node {
     /// barrier of the link; without one, no stream of this node becomes quiet.
     pub fn with_changes(mut self, changes: OwnRegion, barrier: Option<Arc<dyn Barrier>>) -> Node {
         assert!(changes.words() >= CHANGES_WORDS, "the region was opened for this");
-        self.activity.own = Some(OwnChangeCounts { region: changes, barrier, next_mark: 0 });
+        self.activity.own_counts = Some(OwnChangeCounts { region: changes, barrier, next_mark: 0 });
         self
     }
 
     /// Enables change counts for this memory if this node has any. No other handle to the memory
     /// may exist yet.
     pub fn count_changes(&mut self, memory: SenderMemory) -> SenderMemory {
-        match &mut self.activity.own {
+        match &mut self.activity.own_counts {
             Some(own) if own.next_mark < MOST_STREAMS => {
                 own.next_mark += 1;
                 memory.with_mark(&own.region, own.next_mark - 1)
@@ -372,7 +372,7 @@ impl Node {
     /// Whether this node is in enough subgroups for inactive ones to rest.
     #[inline]
     pub(super) fn is_in_many(&self) -> bool {
-        self.subgroups.len() > FEW && self.activity.own.is_some()
+        self.subgroups.len() > FEW && self.activity.own_counts.is_some()
     }
 
     /// Runs the turns of the active subgroups.

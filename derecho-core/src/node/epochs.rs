@@ -50,7 +50,7 @@ pub struct EpochDescription {
 
 impl EpochDescription {
     /// This node as a member of the epoch.
-    pub(super) fn own(&self) -> Option<&EpochMember> {
+    pub(super) fn own_member(&self) -> Option<&EpochMember> {
         self.members.iter().find(|member| member.role.origin == StreamOrigin::Own)
     }
 
@@ -71,7 +71,7 @@ impl EpochDescription {
 
     /// Stream that this node sends.
     pub(super) fn stream(&self) -> Option<RegionId> {
-        self.own().and_then(|own| own.role.sends)
+        self.own_member().and_then(|own| own.role.sends)
     }
 
     /// Whether a region of lines has a separate line for each member.
@@ -179,7 +179,7 @@ impl Node {
             // An epoch in which this node has no part tells nothing of its progress (I-337).
             Some(next)
                 if founded.subgroup.phase() == EpochPhase::Finished
-                    && next.epoch.own().is_some() =>
+                    && next.epoch.own_member().is_some() =>
             {
                 Some((next.epoch.number, self.starts_of(&next.epoch, id)))
             }
@@ -225,7 +225,7 @@ impl Node {
         if founded.subgroup.phase() == EpochPhase::Finished {
             // This node has received nothing of the epoch that it was about to begin.
             if let Some(NextEpoch { epoch, .. }) = founded.next.take() {
-                let reads = epoch.own().is_some_and(|own| own.role.reads);
+                let reads = epoch.own_member().is_some_and(|own| own.role.reads);
                 founded.note_skipped(epoch);
                 founded.subgroup.pass_over(reads);
             }
@@ -288,13 +288,16 @@ impl Node {
         let stream = epoch.stream();
         let sends = stream.is_none() || stream == founded.subgroup.region() || memory.is_some();
         let known = founded.next.as_ref().map_or(founded.subgroup.epoch(), |n| n.epoch.number);
-        let fits = epoch.own().is_none() || epoch.fits(founded.subgroup.lines());
+        let fits = epoch.own_member().is_none() || epoch.fits(founded.subgroup.lines());
         if !sends || !fits || epoch.number <= known || founded.subgroup.phase() == EpochPhase::Left
         {
             return false;
         }
-        if founded.next.as_ref().is_some_and(|next| next.epoch.own().is_none() && !next.wedged)
-            && epoch.own().is_none()
+        if founded
+            .next
+            .as_ref()
+            .is_some_and(|next| next.epoch.own_member().is_none() && !next.wedged)
+            && epoch.own_member().is_none()
         {
             // This node leaves by the first epoch: other members expect its parting
             // line there (I-260).
@@ -402,7 +405,7 @@ impl Node {
             if next.wedged || !over {
                 continue;
             }
-            if next.epoch.own().is_none() {
+            if next.epoch.own_member().is_none() {
                 let successor = next.epoch.as_successor(founded.subgroup.lines_id(), &self.peers);
                 let founded = self.instruct(index);
                 founded.next = None;

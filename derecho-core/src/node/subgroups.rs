@@ -138,7 +138,7 @@ impl FoundedSubgroup {
     /// Notes an epoch that has ended before this node began it, whether or not this node was told.
     /// Members that leave by that epoch may have been told (I-260).
     pub(super) fn note_skipped(&mut self, epoch: EpochDescription) {
-        if let Some(own) = epoch.own() {
+        if let Some(own) = epoch.own_member() {
             self.subgroup.expect_partings_in(epoch.number, epoch.name, own.slot);
         }
         self.skipped.extend(Some(epoch).filter(|epoch| epoch.stream().is_some()));
@@ -178,7 +178,7 @@ impl Node {
         effects: &mut Effects,
     ) -> Option<SubgroupId> {
         let id = SubgroupId(self.next_subgroup);
-        let own = epoch.own().filter(|_| epoch.fits(&memory.lines))?;
+        let own = epoch.own_member().filter(|_| epoch.fits(&memory.lines))?;
         if own.role.sends.is_some() != memory.memory.is_some() {
             return None;
         }
@@ -240,7 +240,7 @@ impl Node {
     ) -> bool {
         let pending = &mut self.pending[index];
         let memory = memory.or_else(|| pending.memory.memory.clone());
-        let Some(own) = epoch.own() else {
+        let Some(own) = epoch.own_member() else {
             let pending = self.pending.remove(index);
             self.events.push_back(NodeEvent::Left(pending.id));
             return true;
@@ -377,7 +377,7 @@ impl Node {
     fn open(&self, pending: &PendingSubgroup) -> Option<Subgroup> {
         let PendingSubgroup { config, epoch, memory, skipped, .. } = pending;
         let opening = self.opening(epoch, memory.memory.as_ref(), &memory.lines, skipped)?;
-        let lines = OwnLines { region: memory.lines.clone(), id: epoch.own()?.role.lines };
+        let lines = OwnLines { region: memory.lines.clone(), id: epoch.own_member()?.role.lines };
         Subgroup::new(*config, opening, lines, &self.waker)
     }
 
@@ -419,7 +419,7 @@ impl Node {
 
     /// Description of an epoch that this node, a sender of it, has passed over.
     fn skipped(&self, epoch: &EpochDescription) -> Option<SkippedEpoch> {
-        let (own, stream) = (epoch.own()?, epoch.stream()?);
+        let (own, stream) = (epoch.own_member()?, epoch.stream()?);
         let describe = |seat: &EpochMember| {
             let StreamOrigin::Peer(peer) = seat.role.origin else { return None };
             let state = self.peers.get(&peer).filter(|state| !state.faulty && !state.put_out)?;
@@ -452,7 +452,7 @@ impl Node {
         peer: Peer,
     ) -> Option<OpeningMember> {
         let EpochMember { slot, role, start } = seat;
-        let (own_stream, own_lines) = (epoch.stream(), epoch.own()?.role.lines);
+        let (own_stream, own_lines) = (epoch.stream(), epoch.own_member()?.role.lines);
         // The first turn already writes to the peer in this node's lines.
         let state = self.peers.get(&peer).filter(|s| s.ready.contains(&own_lines))?;
         if state.faulty {

@@ -105,8 +105,8 @@ impl Arrangement for BalancedShards {
         let there: BTreeSet<NodeId> = members.iter().map(|member| member.node).collect();
         let mut shards: Vec<ShardPlan> = (0..self.shards)
             .map(|shard| {
-                let stay = before.get(shard).into_iter().flatten();
-                stay.filter(|place| there.contains(&place.node)).copied().collect()
+                let staying = before.get(shard).into_iter().flatten();
+                staying.filter(|place| there.contains(&place.node)).copied().collect()
             })
             .collect();
         let placed: BTreeSet<NodeId> = shards.iter().flatten().map(|place| place.node).collect();
@@ -228,9 +228,9 @@ mod tests {
                 let mut moved = 0;
                 for (number, shard) in shards.iter().enumerate() {
                     prop_assert!((least..=least + extra).contains(&shard.len()));
-                    let stays = |node| shard.iter().any(|place: &ShardMember| place.node == node);
+                    let has_stayed = |node| shard.iter().any(|place: &ShardMember| place.node == node);
                     let old = before.get(number).into_iter().flatten().map(|place| place.node);
-                    moved += old.filter(|node| there.contains(&node.0) && !stays(*node)).count();
+                    moved += old.filter(|node| there.contains(&node.0) && !has_stayed(*node)).count();
                 }
                 // One member has come or gone, so at most one place had to be filled
                 // from elsewhere.

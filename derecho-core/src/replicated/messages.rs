@@ -126,11 +126,11 @@ pub enum ObjectMessage {
         /// The outcome.
         outcome: QueryOutcome,
     },
-    /// The sender's log is durable up to this version.
+    /// The sender's log is durable up to and including this version.
     Durable {
         /// The shard.
         key: u64,
-        /// The version.
+        /// Last durable version.
         version: u64,
     },
 }

@@ -186,8 +186,8 @@ impl<O: Object> ObjectHost<O> {
 
     /// Number of messages that this member sent since it got its seat in a shard and that were
     /// applied here, and the version of a logged object after the last of them.
-    pub fn own(&self, key: u64) -> (u64, u64) {
-        self.replicas.get(&key).map(ObjectReplica::own).unwrap_or_default()
+    pub fn own_messages(&self, key: u64) -> (u64, u64) {
+        self.replicas.get(&key).map(ObjectReplica::own_messages).unwrap_or_default()
     }
 
     /// Sets the checkpoint from which a shard's object begins, if it begins here. The shard machine

@@ -24,8 +24,8 @@ use crate::storage::log_tasks::sequence_of;
 
 /// An update that was applied.
 pub(super) struct AppliedUpdate {
-    /// Number of updates applied before it.
-    pub(super) version: u64,
+    /// Position: number of updates applied before it.
+    pub(super) position: u64,
     /// Time of the object version after it.
     pub(super) time: u64,
     pub(super) from: StreamId,
@@ -60,15 +60,16 @@ pub(super) struct ObjectLogInput {
     /// Number of staged updates, and of updates known to be valid.
     staged: usize,
     whole: usize,
-    /// Number of all updates.
+    /// Position after the last update.
     end: u64,
+    /// Position of the first update that is wanted.
     skip: u64,
     /// The object at the beginning of the log input, until the log has what leads to it.
     state: Option<ObjectState>,
 }
 
 impl ObjectLogInput {
-    /// Creates the input from this version of the object on.
+    /// Creates the input of the updates from position `begin` on.
     pub(super) fn new(begin: u64, state: Option<ObjectState>) -> ObjectLogInput {
         let waiting = VecDeque::new();
         ObjectLogInput { waiting, staged: 0, whole: 0, end: begin, skip: begin, state }
@@ -76,8 +77,8 @@ impl ObjectLogInput {
 
     /// Adds an update. Returns its length if the log must take it.
     pub(super) fn push(&mut self, applied: AppliedUpdate) -> Option<u64> {
-        self.end = applied.version + 1;
-        let wanted = applied.version >= self.skip;
+        self.end = applied.position + 1;
+        let wanted = applied.position >= self.skip;
         let bytes = footprint(&applied.update.bytes);
         if wanted {
             self.waiting.push_back(applied);
@@ -124,7 +125,7 @@ impl LogInput for ObjectLogInput {
     type ReadingContext<'a> = ();
 
     fn peek(&mut self) -> Option<u64> {
-        self.waiting.front().filter(|_| self.whole > 0).map(|applied| applied.version)
+        self.waiting.front().filter(|_| self.whole > 0).map(|applied| applied.position)
     }
 
     fn entry<'a, 'b: 'a>(&'a self, (): (), epoch: EpochId) -> LogEntry<'a> {
@@ -148,27 +149,27 @@ impl LogInput for ObjectLogInput {
 
     fn passed(&self) -> u64 {
         let end = self.end.max(self.skip);
-        self.waiting.front().map_or(end, |applied| applied.version)
+        self.waiting.front().map_or(end, |applied| applied.position)
     }
 
     fn end(&self, (): ()) -> u64 {
         // Waiting updates precede any epoch that begins later.
-        self.waiting.front().map_or(self.end, |applied| applied.version)
+        self.waiting.front().map_or(self.end, |applied| applied.position)
     }
 
-    fn skip_to(&mut self, version: u64) {
-        self.skip = self.skip.max(version);
-        while self.waiting.front().is_some_and(|applied| applied.version < version) {
+    fn skip_to(&mut self, position: u64) {
+        self.skip = self.skip.max(position);
+        while self.waiting.front().is_some_and(|applied| applied.position < position) {
             self.pop();
         }
     }
 
-    fn state(&mut self, (): (), epoch: EpochId, cut: u64) -> CheckpointState {
+    fn state(&mut self, (): (), epoch: EpochId, end: u64) -> CheckpointState {
         // An object without updates is in its initial state, which needs no record.
         let known = self.state.as_ref().filter(|known| known.object_version.version > 0);
         let record = known.map(|known| state(known.object_version, epoch, &known.bytes));
         CheckpointState::of_records(
-            Tail { epoch, version: Version(cut) },
+            Tail { epoch, version: Version(end) },
             record.into_iter().collect(),
         )
     }

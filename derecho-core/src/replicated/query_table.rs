@@ -16,7 +16,7 @@ use crate::ids::NodeId;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Query {
     /// Members that the query was put to; `None` before they are known.
-    asked: Option<Vec<NodeId>>,
+    asked_members: Option<Vec<NodeId>>,
     outcomes: BTreeMap<NodeId, QueryOutcome>,
     /// Whether this member left the shard before the query was delivered to it; other members may
     /// have received the query.
@@ -29,7 +29,7 @@ pub struct Query {
 impl Query {
     /// Whether no further outcome is expected.
     pub fn is_over(&self) -> bool {
-        let asked = self.asked.as_ref();
+        let asked = self.asked_members.as_ref();
         self.lost
             || asked.is_some_and(|asked| asked.iter().all(|it| self.outcomes.contains_key(it)))
     }
@@ -40,8 +40,8 @@ impl Query {
     }
 
     /// Members that the query was put to, once they are known.
-    pub fn asked(&self) -> Option<&[NodeId]> {
-        self.asked.as_deref()
+    pub fn asked_members(&self) -> Option<&[NodeId]> {
+        self.asked_members.as_deref()
     }
 
     /// Version of a logged object after the query, once it was delivered to this member.
@@ -67,7 +67,7 @@ impl QueryTable {
     pub fn open(&mut self, key: u64, to: Option<NodeId>) -> u64 {
         self.next += 1;
         let asked = to.map(|node| [node].into());
-        self.queries.insert(self.next, Query { asked, key, ..Query::default() });
+        self.queries.insert(self.next, Query { asked_members: asked, key, ..Query::default() });
         self.next
     }
 
@@ -106,12 +106,12 @@ impl QueryTable {
         for node in readers.iter().filter(|node| !members.contains(node)) {
             known.outcomes.entry(*node).or_insert(QueryOutcome::Failed);
         }
-        known.asked = Some(readers);
+        known.asked_members = Some(readers);
     }
 
     pub(super) fn replied(&mut self, from: NodeId, query: u64, outcome: QueryOutcome) {
         if let Some(known) = self.queries.get_mut(&query)
-            && known.asked.as_ref().is_none_or(|asked| asked.contains(&from))
+            && known.asked_members.as_ref().is_none_or(|asked| asked.contains(&from))
         {
             known.outcomes.entry(from).or_insert(outcome);
         }
@@ -120,7 +120,7 @@ impl QueryTable {
     /// Notes that these nodes are no longer members.
     pub(super) fn failed(&mut self, gone: &[NodeId]) {
         for known in self.queries.values_mut() {
-            for node in known.asked.iter().flatten().filter(|node| gone.contains(node)) {
+            for node in known.asked_members.iter().flatten().filter(|node| gone.contains(node)) {
                 known.outcomes.entry(*node).or_insert(QueryOutcome::Failed);
             }
         }
@@ -129,7 +129,7 @@ impl QueryTable {
     /// Notes that this member has left a shard: its queries that were not delivered to it by now
     /// never will be.
     pub(super) fn left(&mut self, key: u64) {
-        let waits = |known: &&mut Query| known.key == key && known.asked.is_none();
+        let waits = |known: &&mut Query| known.key == key && known.asked_members.is_none();
         self.queries.values_mut().filter(waits).for_each(|known| known.lost = true);
     }
 

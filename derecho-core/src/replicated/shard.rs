@@ -271,11 +271,11 @@ impl ShardState {
         if !self.holders().is_empty() {
             // A member without a part in the shard keeps no log of later messages.
             let ShardState { logs, offers, wanted, holders, .. } = self;
-            let stays = |node: &NodeId| {
+            let takes_part = |node: &NodeId| {
                 let is_wanted = wanted.iter().any(|place| place.node == *node);
                 is_wanted || offers.contains_key(node) || holders.names().contains(node)
             };
-            logs.iter_mut().for_each(|logs| Arc::make_mut(logs).retain(stays));
+            logs.iter_mut().for_each(|logs| Arc::make_mut(logs).retain(takes_part));
         }
     }
 
@@ -285,11 +285,11 @@ impl ShardState {
         let place = |node: &NodeId| expected.iter().find(|place| place.node == *node);
         let others_hold = |node: &NodeId| self.holders().iter().any(|other| other != node);
         // A member with a changed place joins again, unless it is the only holder of the object.
-        let stays = |node: &NodeId, offer: &ShardOffer| {
+        let keeps_seat = |node: &NodeId, offer: &ShardOffer| {
             place(node).is_some_and(|place| offer.fits(place) || !others_hold(node))
         };
         let gone: Vec<NodeId> = {
-            let leaves = self.offers.iter().filter(|(node, offer)| !stays(node, offer));
+            let leaves = self.offers.iter().filter(|(node, offer)| !keeps_seat(node, offer));
             leaves.map(|(node, _)| *node).collect()
         };
         self.offers.retain(|node, _| !gone.contains(node));

@@ -118,13 +118,13 @@ pub struct Sst<R: TableRow> {
     strategy: Strategy,
     expected: ExpectedMembers,
     region: RegionId,
-    own: OwnRegion,
+    own_region: OwnRegion,
     initial: R,
     /// Whether this node has said that it has seen all members' rows.
     gathered: bool,
     setup: Option<Setup<R>>,
     on_failure: Option<OnFailure<R>>,
-    known: BTreeMap<Peer, GatheredPeer>,
+    known_peers: BTreeMap<Peer, GatheredPeer>,
     members: Vec<NodeId>,
     table: Option<Table<R>>,
     predicates: Predicates<R>,
@@ -146,7 +146,7 @@ impl<R: TableRow> Sst<R> {
     /// [`Sst::region`]`(0)`. `setup` runs once when the table starts, to register predicates.
     pub fn new(
         me: NodeId,
-        own: OwnRegion,
+        own_region: OwnRegion,
         members: usize,
         strategy: Strategy,
         initial: R,
@@ -155,7 +155,7 @@ impl<R: TableRow> Sst<R> {
         assert!(members >= 1, "a table has at least the own row");
         Self::gather(
             me,
-            own,
+            own_region,
             0,
             ExpectedMembers::Count(members),
             strategy,
@@ -168,7 +168,7 @@ impl<R: TableRow> Sst<R> {
     /// when they rebuild their table. `own` was opened as [`Sst::region`]`(generation)`.
     pub fn with_members(
         me: NodeId,
-        own: OwnRegion,
+        own_region: OwnRegion,
         generation: u32,
         members: &[NodeId],
         strategy: Strategy,
@@ -176,12 +176,12 @@ impl<R: TableRow> Sst<R> {
         setup: impl FnOnce(&mut Scope<'_, R>) + Send + 'static,
     ) -> Self {
         let founding = ExpectedMembers::Members(members.to_vec());
-        Self::gather(me, own, generation, founding, strategy, initial, Box::new(setup))
+        Self::gather(me, own_region, generation, founding, strategy, initial, Box::new(setup))
     }
 
     fn gather(
         me: NodeId,
-        own: OwnRegion,
+        own_region: OwnRegion,
         generation: u32,
         founding: ExpectedMembers,
         strategy: Strategy,
@@ -189,19 +189,19 @@ impl<R: TableRow> Sst<R> {
         setup: Setup<R>,
     ) -> Self {
         // Peers that share memory read the region as it is; the fingerprint vouches for the row.
-        initial.put(&mut |index, word| own.word(HEADER + index).put(word));
-        own.word(0).publish(R::FINGERPRINT);
+        initial.put(&mut |index, word| own_region.word(HEADER + index).put(word));
+        own_region.word(0).publish(R::FINGERPRINT);
         Sst {
             me,
             strategy,
             expected: founding,
             region: Self::region(generation),
-            own,
+            own_region,
             initial,
             gathered: false,
             setup: Some(setup),
             on_failure: None,
-            known: BTreeMap::new(),
+            known_peers: BTreeMap::new(),
             members: Vec::new(),
             table: None,
             predicates: Predicates::new(),
@@ -214,21 +214,22 @@ impl<R: TableRow> Sst<R> {
     /// with the same generation and members. `setup` registers all predicates again.
     pub fn rebuild(
         &mut self,
-        own: OwnRegion,
+        own_region: OwnRegion,
         generation: u32,
         members: &[NodeId],
         initial: R,
         setup: impl FnOnce(&mut Scope<'_, R>) + Send + 'static,
         effects: &mut Effects,
     ) {
-        let known = core::mem::take(&mut self.known);
+        let known = core::mem::take(&mut self.known_peers);
         let on_failure = self.on_failure.take();
         let founding = ExpectedMembers::Members(members.to_vec());
         let setup = Box::new(setup);
-        *self = Self::gather(self.me, own, generation, founding, self.strategy, initial, setup);
-        self.known = known;
+        *self =
+            Self::gather(self.me, own_region, generation, founding, self.strategy, initial, setup);
+        self.known_peers = known;
         self.on_failure = on_failure;
-        for known in self.known.values_mut() {
+        for known in self.known_peers.values_mut() {
             known.announced = false;
         }
         self.announce(effects);
@@ -277,7 +278,7 @@ impl<R: TableRow> Sst<R> {
         if self.strategy == Strategy::Reads {
             return;
         }
-        for (&peer, known) in &mut self.known {
+        for (&peer, known) in &mut self.known_peers {
             if known.announced || !known.ready.contains(&self.region) {
                 continue;
             }
@@ -291,9 +292,9 @@ impl<R: TableRow> Sst<R> {
 
     /// Whether this peer's row can be read and written to: `Ok(false)` until it has arrived. A row
     /// with other columns is an error (I-18).
-    fn usable(&self, known: &GatheredPeer) -> Result<bool, SstError> {
-        let Some(replica) = known.replicas.get(&self.region) else { return Ok(false) };
-        let (words, needed, node) = (replica.words(), Self::REGION_WORDS, known.node);
+    fn usable(&self, gathered: &GatheredPeer) -> Result<bool, SstError> {
+        let Some(replica) = gathered.replicas.get(&self.region) else { return Ok(false) };
+        let (words, needed, node) = (replica.words(), Self::REGION_WORDS, gathered.node);
         if words < needed {
             return Err(SstError::RegionTooShort { node, words, needed });
         }
@@ -302,13 +303,13 @@ impl<R: TableRow> Sst<R> {
             return Err(SstError::RowMismatch { node, ours: R::FINGERPRINT, theirs });
         }
         Ok(theirs == R::FINGERPRINT
-            && (self.strategy == Strategy::Reads || known.ready.contains(&self.region)))
+            && (self.strategy == Strategy::Reads || gathered.ready.contains(&self.region)))
     }
 
     /// Starts the table if all its members are present.
     fn try_start(&mut self, effects: &mut Effects) -> Result<bool, SstError> {
         let mut usable = Vec::new();
-        for (&peer, known) in &self.known {
+        for (&peer, known) in &self.known_peers {
             if self.usable(known)? {
                 usable.push((known.node, peer));
             }
@@ -336,7 +337,7 @@ impl<R: TableRow> Sst<R> {
             let Some(&(_, peer)) = usable.iter().find(|(other, _)| other == node) else {
                 return Ok(false);
             };
-            let known = &self.known[&peer];
+            let known = &self.known_peers[&peer];
             let target = Target { peer, sharing: known.sharing };
             let replica = known.replicas[&self.region].clone();
             rows.push(Some(PeerRow { target, replica, frozen: None }));
@@ -344,7 +345,7 @@ impl<R: TableRow> Sst<R> {
         let Some(me) = members.iter().position(|node| *node == self.me) else { return Ok(false) };
         if !self.gathered {
             self.gathered = true;
-            self.own.word(GATHERED).publish(R::FINGERPRINT);
+            self.own_region.word(GATHERED).publish(R::FINGERPRINT);
             for row in rows.iter().flatten().filter(|_| self.strategy == Strategy::Writes) {
                 effects.write(row.target, self.region, WordRange::new(GATHERED, 1));
             }
@@ -354,7 +355,8 @@ impl<R: TableRow> Sst<R> {
         }
         let posts = self.strategy == Strategy::Writes;
         let me = Rank(me as u16);
-        let mut table = Table::new(self.own.clone(), self.region, me, rows, posts, self.initial);
+        let mut table =
+            Table::new(self.own_region.clone(), self.region, me, rows, posts, self.initial);
         if let Some(setup) = self.setup.take() {
             self.predicates.scope(&mut table, setup);
         }
@@ -365,7 +367,7 @@ impl<R: TableRow> Sst<R> {
     }
 
     fn peer_down(&mut self, peer: Peer, effects: &mut Effects) {
-        let Some(known) = self.known.remove(&peer) else { return };
+        let Some(known) = self.known_peers.remove(&peer) else { return };
         let Some(table) = &mut self.table else {
             if let ExpectedMembers::Members(members) = &self.expected
                 && members.contains(&known.node)
@@ -389,20 +391,20 @@ impl<R: TableRow> Machine for Sst<R> {
             LinkEvent::PeerUp { peer, node, sharing, .. } => {
                 let (replicas, ready) = (BTreeMap::new(), Vec::new());
                 let known = GatheredPeer { node, sharing, replicas, ready, announced: false };
-                self.known.insert(peer, known);
+                self.known_peers.insert(peer, known);
             }
             LinkEvent::RegionUp { peer, region, replica } => {
-                if let Some(known) = self.known.get_mut(&peer) {
+                if let Some(known) = self.known_peers.get_mut(&peer) {
                     known.replicas.insert(region, replica);
                 }
             }
             LinkEvent::RegionDown { peer, region } => {
-                if let Some(known) = self.known.get_mut(&peer) {
+                if let Some(known) = self.known_peers.get_mut(&peer) {
                     known.replicas.remove(&region);
                 }
             }
             LinkEvent::RegionReady { peer, region } => {
-                if let Some(known) = self.known.get_mut(&peer) {
+                if let Some(known) = self.known_peers.get_mut(&peer) {
                     known.ready.push(region);
                 }
                 self.announce(effects);

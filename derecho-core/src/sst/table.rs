@@ -43,7 +43,7 @@ pub(super) struct PeerRow {
 
 /// A shared state table of rows `R`, as one node sees it.
 pub struct Table<R: TableRow> {
-    own: OwnRegion,
+    own_region: OwnRegion,
     region: RegionId,
     me: Rank,
     local_row: Box<[u64]>,
@@ -61,18 +61,32 @@ pub struct Table<R: TableRow> {
 impl<R: TableRow> Table<R> {
     /// Creates a table in which `me` is this node's row; `peers` has the other rows by rank.
     pub(super) fn new(
-        own: OwnRegion,
+        own_region: OwnRegion,
         region: RegionId,
         me: Rank,
         peers: Vec<Option<PeerRow>>,
         posts: bool,
         initial: R,
     ) -> Self {
-        assert!(own.words() >= region_words::<R>(), "the caller opened the region for this row");
+        assert!(
+            own_region.words() >= region_words::<R>(),
+            "the caller opened the region for this row"
+        );
         let mut local_row = vec![0; R::WORDS].into_boxed_slice();
         initial.put(&mut |index, word| local_row[index] = word);
         let (pushes, looks, copied) = (Vec::new(), Counter::new(0), Counter::new(0));
-        Table { own, region, me, local_row, peers, pushes, posts, looks, copied, _row: PhantomData }
+        Table {
+            own_region,
+            region,
+            me,
+            local_row,
+            peers,
+            pushes,
+            posts,
+            looks,
+            copied,
+            _row: PhantomData,
+        }
     }
 
     /// Rank of this node, which is the number of its row.
@@ -121,7 +135,7 @@ impl<R: TableRow> Table<R> {
 
     fn push_words(&mut self, first: usize, count: usize) {
         for index in first..first + count {
-            self.own.word(HEADER + index).publish(self.local_row[index]);
+            self.own_region.word(HEADER + index).publish(self.local_row[index]);
         }
         self.copied.set(self.copied.get() + (count * WORD) as u64);
         self.pushes.push(WordRange::new(HEADER + first, count));

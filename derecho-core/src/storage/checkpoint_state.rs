@@ -28,16 +28,16 @@ enum StateContent {
 }
 
 impl CheckpointState {
-    /// Creates the state that a cursor along this store still has before it, up to a version in
-    /// an epoch.
+    /// Creates the state that a cursor along this store still has before it, up to and including
+    /// version `last` in an epoch.
     pub fn new(
         cursor: StoreCursor,
         store: &Store,
-        version: u64,
+        last: u64,
         epoch: EpochId,
         format: RecordFormat,
     ) -> CheckpointState {
-        let tail = Tail { epoch, version: Version(version) };
+        let tail = Tail { epoch, version: Version(last) };
         let streams = store.streams().to_vec();
         CheckpointState { tail, content: StateContent::Store { cursor, streams, format } }
     }

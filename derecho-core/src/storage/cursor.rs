@@ -24,10 +24,10 @@ impl StorePin {
 pub struct StoreCursor {
     segment: Arc<Segment>,
     at: usize,
-    /// Records below this version are skipped if they were removed before it, because they were not
-    /// kept at that version.
+    /// End of the store at the version that the cursor shows: records before it are skipped if they
+    /// were removed before it.
     cut: u64,
-    /// Least version of the next record.
+    /// Least position of the next record.
     next: u64,
     pin: StorePin,
 }
@@ -57,9 +57,9 @@ impl StoreCursor {
         }
     }
 
-    /// Begins at this place in its segment and at this version.
-    pub(super) fn begin_at(&mut self, at: usize, version: u64) {
-        (self.at, self.next) = (at, version);
+    /// Begins at this place in its segment and at this position.
+    pub(super) fn begin_at(&mut self, at: usize, position: u64) {
+        (self.at, self.next) = (at, position);
     }
 
     /// Returns its place, if it is in this segment.
@@ -67,12 +67,13 @@ impl StoreCursor {
         Arc::ptr_eq(&self.segment, segment).then_some(self.at)
     }
 
-    /// Skips records before this version.
-    pub fn skip_to(&mut self, version: u64) {
-        self.next = self.next.max(version);
+    /// Skips records before this position.
+    pub fn skip_to(&mut self, position: u64) {
+        self.next = self.next.max(position);
     }
 
-    /// One past the version of the last record that was returned or skipped.
+    /// Position after the last record that was returned or skipped, which is the version of that
+    /// record.
     pub fn version(&self) -> u64 {
         self.next
     }
@@ -94,14 +95,14 @@ impl Iterator for StoreCursor {
             }
             let (at, head) = (self.at, segment.head(self.at));
             self.at += head.footprint();
-            let passed = head.version < self.next;
-            // The record was removed when the record of version `died` was delivered, which is
+            let passed = head.position < self.next;
+            // The record was removed when the record at position `died` was delivered, which is
             // below the cut.
             let dead = || segment.died(at).is_some_and(|died| died < self.cut);
-            if passed || head.version < self.cut && dead() {
+            if passed || head.position < self.cut && dead() {
                 continue;
             }
-            self.next = head.version + 1;
+            self.next = head.position + 1;
             let memory = Arc::clone(segment.memory());
             let (length, stream) = (head.length, head.stream);
             return Some(StoredRecord {
@@ -109,7 +110,7 @@ impl Iterator for StoreCursor {
                 start: at,
                 length,
                 stream,
-                version: head.version,
+                version: head.position,
                 number: head.number,
             });
         }
@@ -128,7 +129,7 @@ pub struct StoredRecord {
 }
 
 impl StoredRecord {
-    /// Position in the order.
+    /// Position in the order: the number of records before this one.
     pub fn version(&self) -> u64 {
         self.version
     }

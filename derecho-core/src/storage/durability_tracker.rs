@@ -16,8 +16,11 @@ use crate::log::LogId;
 pub(crate) struct DurabilityTracker {
     /// The other members of the epoch, with the regions of their lines.
     members: BTreeMap<NodeId, RegionId>,
+    /// Last version that each member reports as durable in its log.
     reported_by: BTreeMap<NodeId, u64>,
+    /// Last durable version of the own log that was announced to each member.
     announced_to: BTreeMap<NodeId, u64>,
+    /// Last version that is durable everywhere.
     everywhere: u64,
     /// Logs that the logs of others durably name; the logs that this member's log durably names,
     /// and the members to which this was announced.
@@ -40,13 +43,13 @@ impl DurabilityTracker {
         let is_member = |node: &NodeId| members.contains_key(node);
         self.reported_by.retain(|node, _| is_member(node));
         self.named_by.retain(|node, _| is_member(node));
-        let stays = |node: &NodeId| {
+        let has_same_lines = |node: &NodeId| {
             members.get(node).is_some_and(|lines| before.get(node).is_none_or(|it| it == lines))
         };
-        self.full.retain(stays);
-        self.announced_to.retain(|node, _| stays(node));
-        self.names_announced.retain(stays);
-        self.fullness_announced.retain(stays);
+        self.full.retain(has_same_lines);
+        self.announced_to.retain(|node, _| has_same_lines(node));
+        self.names_announced.retain(has_same_lines);
+        self.fullness_announced.retain(has_same_lines);
     }
 
     /// Notes that the log of a member durably names these logs.
@@ -62,11 +65,11 @@ impl DurabilityTracker {
 
     /// Notes that the log of this member durably names these logs. Returns the members to
     /// which this must still be announced.
-    pub(super) fn names_unannounced(&mut self, own: &[LogId]) -> Vec<NodeId> {
-        if self.names != own {
-            (self.names, self.names_announced) = (own.to_vec(), Vec::new());
+    pub(super) fn names_unannounced(&mut self, own_names: &[LogId]) -> Vec<NodeId> {
+        if self.names != own_names {
+            (self.names, self.names_announced) = (own_names.to_vec(), Vec::new());
         }
-        if own.is_empty() {
+        if own_names.is_empty() {
             return Vec::new();
         }
         let unannounced = self.members.keys().filter(|node| !self.names_announced.contains(node));
@@ -105,7 +108,7 @@ impl DurabilityTracker {
         };
     }
 
-    /// Notes the version up to which a member reports its log as durable.
+    /// Notes the last version that a member reports as durable in its log.
     pub(crate) fn note_reported(&mut self, by: NodeId, version: u64) {
         let known = self.reported_by.entry(by).or_default();
         *known = version.max(*known);
@@ -124,16 +127,16 @@ impl DurabilityTracker {
     }
 
     /// Computes what is durable everywhere, if `storers` are the members with a log that hold the
-    /// store, and the log of this member `me` is durable up to `own`. Returns whether it has
-    /// advanced.
+    /// store, and `own_durable` is the last durable version in the log of this member `me`. Returns
+    /// whether it has advanced.
     pub(crate) fn settle(
         &mut self,
         me: NodeId,
-        own: u64,
+        own_durable: u64,
         storers: impl Iterator<Item = NodeId>,
     ) -> bool {
         let of = |node: NodeId| match node == me {
-            true => own,
+            true => own_durable,
             false => self.reported_by.get(&node).copied().unwrap_or(0),
         };
         let versions = storers.map(of);

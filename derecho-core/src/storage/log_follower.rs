@@ -36,12 +36,12 @@ pub(crate) const BUSY_INTERVAL: u64 = 1_000_000;
 /// a turn apart.
 const PATIENCE: u32 = 1_000;
 
-/// Messages that a log follows, in order, each with the number of messages before it.
+/// Messages that a log follows, in order, each with its position: the number of messages before it.
 pub(crate) trait LogInput {
     /// Further data needed for reading.
     type ReadingContext<'a>: Copy;
 
-    /// Returns the version of the next message, if there is one.
+    /// Returns the position of the next message, if there is one.
     fn peek(&mut self) -> Option<u64>;
 
     /// Returns the next message, which must exist.
@@ -54,22 +54,22 @@ pub(crate) trait LogInput {
     /// Moves past the next message.
     fn pass(&mut self);
 
-    /// One past the version of the last message that was passed.
+    /// Position after the last message that was passed, which is the version of that message.
     fn passed(&self) -> u64;
 
     /// Number of messages, including those that will still arrive here.
     fn end(&self, reading_context: Self::ReadingContext<'_>) -> u64;
 
-    /// Skips all messages before this version.
-    fn skip_to(&mut self, version: u64);
+    /// Skips all messages before this position.
+    fn skip_to(&mut self, position: u64);
 
-    /// Returns the state that replaces all messages before this version, where the log input began
-    /// in this epoch.
+    /// Returns the state that replaces all messages before position `end`, where the log input
+    /// began in this epoch.
     fn state(
         &mut self,
         reading_context: Self::ReadingContext<'_>,
         epoch: EpochId,
-        version: u64,
+        end: u64,
     ) -> CheckpointState;
 }
 
@@ -99,8 +99,8 @@ pub(crate) enum LogEvent {
 
 /// Change of epoch.
 struct EpochChange {
-    /// First version of the epoch.
-    version: u64,
+    /// Position of the first message of the epoch.
+    begin: u64,
     epoch: EpochId,
     epoch_logs: Vec<LogId>,
 }
@@ -113,9 +113,9 @@ pub(crate) struct LogFollower<T> {
     task: Option<LogTask>,
     /// Whether the log works on a task that it has not answered.
     has_open_task: bool,
-    /// Version at which the log input began.
+    /// Position of the first message of the log input.
     begin: u64,
-    /// Version from which on the log follows, and the logs that have the messages before it.
+    /// Position from which on the log follows, and the logs that have the messages before it.
     cut: u64,
     of: Vec<LogId>,
     /// End of the log from which the subgroup began, and the era.
@@ -135,7 +135,7 @@ pub(crate) struct LogFollower<T> {
     naming: VecDeque<(u64, Vec<LogId>)>,
     /// Logs that its last durable mark names.
     names: Vec<LogId>,
-    /// State that replaces all messages before this version, once the log has reached the version.
+    /// State that replaces all messages before this position, once the log has reached it.
     checkpoint: Option<(u64, OwnedRecord)>,
     /// Bytes that the log has accepted, and bytes that it must accept.
     bytes: u64,
@@ -219,7 +219,7 @@ impl<T: LogInput> LogFollower<T> {
         }
     }
 
-    /// One past the last version that was put.
+    /// Position after the last message that was put.
     fn put(&self) -> u64 {
         self.input.as_ref().map_or(0, LogInput::passed)
     }
@@ -234,18 +234,18 @@ impl<T: LogInput> LogFollower<T> {
         self.log_port.log()
     }
 
-    /// Whether it can take a state that replaces all messages before this version: no message from
-    /// that version on was put.
-    pub(crate) fn takes_checkpoint(&self, version: u64) -> bool {
+    /// Whether it can take a state that replaces all messages before position `end`: no message
+    /// from that position on was put.
+    pub(crate) fn takes_checkpoint(&self, end: u64) -> bool {
         let is_free = self.checkpoint.is_none() && !self.has_open_task && self.task.is_none();
-        is_free && matches!(self.stage, FollowerStage::Follows) && version >= self.put()
+        is_free && matches!(self.stage, FollowerStage::Follows) && end >= self.put()
     }
 
-    /// Sets a state that replaces all messages before this version as soon as the log has reached
-    /// the version. The caller must have checked that the writer [can
+    /// Sets a state that replaces all messages before position `end` as soon as the log has reached
+    /// that position. The caller must have checked that the writer [can
     /// take](LogFollower::takes_checkpoint) it.
-    pub(crate) fn put_checkpoint(&mut self, version: u64, state: OwnedRecord) {
-        self.checkpoint = Some((version, state));
+    pub(crate) fn put_checkpoint(&mut self, end: u64, state: OwnedRecord) {
+        self.checkpoint = Some((end, state));
     }
 
     /// Whether the log is so far behind that delivered records must wait.
@@ -296,7 +296,7 @@ impl<T: LogInput> LogFollower<T> {
         }
     }
 
-    /// Begins to follow: the messages of the log input, from version `begin` on, are put into the
+    /// Begins to follow: the messages of the log input, from position `begin` on, are put into the
     /// log. The logs `of` of the holders have the messages before it that may be missing.
     pub(crate) fn follow(&mut self, trail: T, begin: u64, base: Tail, era: u64, of: Vec<LogId>) {
         self.began = (base, era);
@@ -333,16 +333,16 @@ impl<T: LogInput> LogFollower<T> {
 
     /// Drops changes of epoch up to the cut, except the last one, which must still be marked.
     fn drop_epoch_changes(&mut self) {
-        while self.epoch_changes.get(1).is_some_and(|next| next.version <= self.cut) {
+        while self.epoch_changes.get(1).is_some_and(|next| next.begin <= self.cut) {
             self.epoch_changes.pop_front();
         }
     }
 
-    /// Notes that messages from this version on belong to this epoch, and which logs keep them.
-    pub(crate) fn change_epoch(&mut self, version: u64, epoch: EpochId, epoch_logs: Vec<LogId>) {
+    /// Notes that messages from position `begin` on belong to this epoch, and which logs keep them.
+    pub(crate) fn change_epoch(&mut self, begin: u64, epoch: EpochId, epoch_logs: Vec<LogId>) {
         let known = self.epoch_changes.back().map_or(self.epoch, |last| last.epoch);
         if (known, self.last_noted()) != (epoch, &epoch_logs[..]) {
-            self.epoch_changes.push_back(EpochChange { version, epoch, epoch_logs });
+            self.epoch_changes.push_back(EpochChange { begin, epoch, epoch_logs });
         }
     }
 
@@ -483,11 +483,11 @@ impl<T: LogInput> LogFollower<T> {
         done
     }
 
-    /// Queues the marks of all changes of epoch up to this version.
-    fn mark_epochs(&mut self, version: u64) {
-        while let Some(next) = self.epoch_changes.pop_front_if(|next| next.version <= version) {
+    /// Queues the marks of all epochs that begin at this position or before.
+    fn mark_epochs(&mut self, position: u64) {
+        while let Some(next) = self.epoch_changes.pop_front_if(|next| next.begin <= position) {
             if next.epoch != self.epoch && self.epoch != EpochId::default() {
-                let version = Version(next.version.max(self.cut));
+                let version = Version(next.begin.max(self.cut));
                 self.marks.push_back(EpochMark::Cut(self.epoch, version));
             }
             (self.epoch, self.epoch_logs) = (next.epoch, next.epoch_logs.clone());

@@ -28,13 +28,14 @@ pub enum LogTask {
     /// Read the log's state and messages, up to the first message of each stream that has at least
     /// the given number.
     Read(BTreeMap<StreamId, u64>),
-    /// Copy from these logs what this log lacks up to a version. The subgroup began in the given
-    /// era, at the given end of a log.
+    /// Copy from these logs what this log lacks, up to and including a version. The subgroup began
+    /// in the given era, at the given end of a log.
     Complete(Vec<LogId>, Version, (Tail, u64)),
     /// Replace the whole log by this state. The subgroup began as given, at the end of a log in an
     /// era. Content of the log that is no part of the subgroup's history is put aside (I-93).
     Replace(CheckpointState, (Tail, u64)),
-    /// The log must end with this version: replace all messages up to it by this state.
+    /// The log must end with this version: replace all messages up to and including it by this
+    /// state.
     Checkpoint(Version, Box<OwnedRecord>),
     /// For the log of views: find the last view, here and in the folders in reach, and the other
     /// streams that have logs here.

@@ -69,7 +69,7 @@ pub struct ReachableFolder<D> {
     /// Whether another process may be writing in the folder.
     pub busy: bool,
     /// The folder's log, as far as it was read before.
-    pub known: Option<StreamLog>,
+    pub open_log: Option<StreamLog>,
     /// Damage of the folder's log, if it was found before and the files have not changed since, or
     /// is found now.
     pub damage: Option<LogDamage>,
@@ -110,15 +110,15 @@ pub fn run<D: Disk, N: Disk>(
     let done = match task {
         LogTask::Claim(vacant) => claim(log, disk, neighbours, *vacant)
             .map(|claim| LogTaskResult::Claimed(Box::new(claim))),
-        LogTask::Load(retention, format, until) => {
+        LogTask::Load(retention, format, number_ends) => {
             let store = Store::new(*retention, *format);
-            load(log, disk, store, until).map(|store| LogTaskResult::Loaded(Box::new(store)))
+            load(log, disk, store, number_ends).map(|store| LogTaskResult::Loaded(Box::new(store)))
         }
-        LogTask::Complete(of, until, (base, era)) => {
-            complete(log, disk, neighbours, of, *until, *base, *era)
+        LogTask::Complete(of, last, (base, era)) => {
+            complete(log, disk, neighbours, of, *last, *base, *era)
         }
-        LogTask::Read(until) => {
-            read_content(log, disk, until).map(|it| LogTaskResult::Content(Box::new(it)))
+        LogTask::Read(number_ends) => {
+            read_content(log, disk, number_ends).map(|it| LogTaskResult::Content(Box::new(it)))
         }
         LogTask::Checkpoint(version, state) => checkpoint(log, disk, *version, state),
         LogTask::Register => find_registration(log, disk, neighbours),
@@ -312,22 +312,22 @@ fn read_on<N: Disk>(
     from: &mut ReachableFolder<N>,
     stream: StreamKey,
 ) -> Result<StreamLog, LogError> {
-    if let Some(mut known) = from.known.take()
-        && known.read_on(&mut from.disk)?
+    if let Some(mut log) = from.open_log.take()
+        && log.read_on(&mut from.disk)?
     {
-        return Ok(known);
+        return Ok(log);
     }
     read(from, stream)
 }
 
-/// Copies from the winner what a log lacks, up to a version.
+/// Copies from the winner what a log lacks, up to and including version `last`.
 fn take_over<D: Disk, N: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
     restart: &Restart,
     other: &StreamLog,
     other_disk: &mut N,
-    until: Version,
+    last: Version,
 ) -> Result<(), LogError> {
     match restart.completions.get(&log.owner().log) {
         Some(LogCompletion::After(_)) => {}
@@ -346,7 +346,7 @@ fn take_over<D: Disk, N: Disk>(
     }
     let mut cursor = other.after(log.tail().version)?;
     while let Some(LogRecord { version, entry }) = cursor.next(other_disk, other)? {
-        if version > until.min(restart.tail.version) {
+        if version > last.min(restart.tail.version) {
             break;
         }
         log.append(entry, disk)?;
@@ -360,17 +360,17 @@ fn take_over<D: Disk, N: Disk>(
     for mark in other.marks().filter(|mark| !noted.contains(mark)) {
         let epoch = epoch_of(mark);
         // An epoch that begins only with later messages is marked when these are put.
-        if is_there && until > log.tail().version || epoch <= log.tail().epoch {
+        if is_there && last > log.tail().version || epoch <= log.tail().epoch {
             log.mark(mark, WallTime::default(), disk)?;
         }
     }
     // Older marks may have come after the last one, and other marks of the same epoch.
     let both = restart::last_begun([&found, &LogSummary::of(log)]);
-    let last = |(epoch, epoch_logs): (EpochId, BTreeSet<LogId>)| {
+    let mark = |(epoch, epoch_logs): (EpochId, BTreeSet<LogId>)| {
         EpochMark::Begun(epoch, epoch_logs.into_iter().collect())
     };
-    if let Some(last) = both.map(last).filter(|last| begun_of(log).as_ref() != Some(last)) {
-        log.mark(&last, WallTime::default(), disk)?;
+    if let Some(begun) = both.map(mark).filter(|begun| begun_of(log).as_ref() != Some(begun)) {
+        log.mark(&begun, WallTime::default(), disk)?;
     }
     log.commit(disk).map(|_| ())
 }
@@ -385,13 +385,14 @@ fn begun_of(log: &StreamLog) -> Option<EpochMark> {
     log.epoch().map(|(epoch, epoch_logs)| EpochMark::Begun(epoch, epoch_logs.to_vec()))
 }
 
-/// Copies from the logs of holders of the store what this log lacks up to a version.
+/// Copies from the logs of holders of the store what this log lacks, up to and including version
+/// `last`.
 fn complete<D: Disk, N: Disk>(
     log: &mut StreamLog,
     disk: &mut D,
     neighbours: &mut [ReachableFolder<N>],
     of: &[LogId],
-    until: Version,
+    last: Version,
     base: Tail,
     era: u64,
 ) -> Result<LogTaskResult, LogError> {
@@ -400,12 +401,12 @@ fn complete<D: Disk, N: Disk>(
     // Two logs with the same version may have different messages, unless both belong to the present
     // beginning or end where it began.
     let tail = log.tail();
-    if tail.epoch.view == era && tail.version > until {
+    if tail.epoch.view == era && tail.version > last {
         return Ok(LogTaskResult::Completed(tail.version));
     }
     let mut agrees = tail == base || tail.epoch.view == era;
     for neighbour in neighbours.iter_mut().filter(|it| of.contains(&it.log)) {
-        if agrees && log.tail().version == until {
+        if agrees && log.tail().version == last {
             break;
         }
         // The log is being written at this moment: a present defect may soon be gone.
@@ -415,30 +416,30 @@ fn complete<D: Disk, N: Disk>(
         let both = [(own, &ours), (neighbour.log, &theirs)].into();
         let Some(RestartVerdict::Ready(restart)) = restart::logs_of_stream(&both) else { continue };
         if restart.winner != neighbour.log {
-            neighbour.known = Some(other);
+            neighbour.open_log = Some(other);
             continue;
         }
         if let Some(version) = restart.cuts.get(&own) {
             log.cut_after(disk, *version)?;
         }
-        if log.tail().version > until {
+        if log.tail().version > last {
             return Ok(LogTaskResult::OutOfReach);
         }
-        let taken_over = take_over(log, disk, &restart, &other, &mut neighbour.disk, until);
+        let taken_over = take_over(log, disk, &restart, &other, &mut neighbour.disk, last);
         if let Err(error) = &taken_over
             && (error.is_full() || log.state() == LogState::Failed)
         {
             // The error comes from the own disk.
             return Err(error.clone());
         }
-        neighbour.known = Some(other);
+        neighbour.open_log = Some(other);
         // The part that was copied stays, even if the rest cannot be read.
         let is_prefix = matches!(restart.completions.get(&own), Some(LogCompletion::After(_)));
         agrees = taken_over.is_ok() || is_prefix;
     }
-    Ok(match agrees && log.tail().version == until {
-        true => LogTaskResult::Completed(until),
-        false if log.tail().version > until => LogTaskResult::OutOfReach,
+    Ok(match agrees && log.tail().version == last {
+        true => LogTaskResult::Completed(last),
+        false if log.tail().version > last => LogTaskResult::OutOfReach,
         false => answer,
     })
 }
@@ -466,12 +467,12 @@ fn load<D: Disk>(
     log: &StreamLog,
     disk: &mut D,
     mut store: Store,
-    until: &BTreeMap<StreamId, u64>,
+    number_ends: &BTreeMap<StreamId, u64>,
 ) -> Result<Store, LogError> {
     let mut ends = BTreeMap::new();
     let wanted = |record: &LogRecord<'_>| {
         let (stream, number) = message_of(record);
-        let is_wanted = !is_beyond(until, stream, number);
+        let is_wanted = !is_beyond(number_ends, stream, number);
         if is_wanted {
             ends.insert(stream, record.version.0);
         }
@@ -480,7 +481,9 @@ fn load<D: Disk>(
     let last = fill(&mut store, log, disk, wanted)?;
     store.resume(last.0);
     // A log does not say when a stream ended that ended before the store began again (I-155).
-    for (stream, version) in ends.into_iter().filter(|(stream, _)| !until.contains_key(stream)) {
+    for (stream, version) in
+        ends.into_iter().filter(|(stream, _)| !number_ends.contains_key(stream))
+    {
         store.end(stream, version);
     }
     Ok(store)
@@ -514,22 +517,22 @@ fn fill<D: Disk>(
     go_from(log, disk, log.checkpoint().filter(|_| !is_whole), take)
 }
 
-fn is_beyond(until: &BTreeMap<StreamId, u64>, stream: StreamId, number: u64) -> bool {
-    until.get(&stream).is_some_and(|from| number >= *from)
+fn is_beyond(number_ends: &BTreeMap<StreamId, u64>, stream: StreamId, number: u64) -> bool {
+    number_ends.get(&stream).is_some_and(|end| number >= *end)
 }
 
 /// Reads the content of a log, without the messages from these numbers on.
 fn read_content<D: Disk>(
     log: &StreamLog,
     disk: &mut D,
-    until: &BTreeMap<StreamId, u64>,
+    number_ends: &BTreeMap<StreamId, u64>,
 ) -> Result<LogContent, LogError> {
     let mut content = LogContent { tail: log.tail(), ..LogContent::default() };
     go_through(log, disk, |record, is_state| {
         let (stream, number) = message_of(record);
         if is_state {
             content.state = Some(record.to_owned());
-        } else if is_beyond(until, stream, number) {
+        } else if is_beyond(number_ends, stream, number) {
             return false;
         } else {
             content.messages.push(record.to_owned());
@@ -610,7 +613,7 @@ pub fn trim<D: Disk>(
     Ok(true)
 }
 
-/// Replaces all messages up to a version by a state, if the log ends there.
+/// Replaces all messages up to and including a version by a state, if the log ends there.
 fn checkpoint<D: Disk>(
     log: &mut StreamLog,
     disk: &mut D,

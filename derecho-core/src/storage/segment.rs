@@ -4,8 +4,8 @@
 //! are kept.
 //!
 //! ```text
-//!   byte  0   version: u64     position in the order
-//!         8   died: u64        version of the record that removed this one; all ones if none did
+//!   byte  0   position: u64    number of records before this one
+//!         8   died: u64        position of the record that removed this one; all ones if none did
 //!        16   number: u64      number among its stream's messages
 //!        24   length: u32      length of the record
 //!        28   stream: u32      the store's number for the stream
@@ -29,7 +29,8 @@ const ALIVE: u64 = u64::MAX;
 /// Header of a record in a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct StoredHeader {
-    pub(super) version: u64,
+    /// Position in the order: the number of records before this one.
+    pub(super) position: u64,
     pub(super) number: u64,
     pub(super) stream: u32,
     pub(super) length: u32,
@@ -77,7 +78,7 @@ impl SegmentMemory {
             return None;
         }
         let word = |index: usize| self.region.word(at / 8 + index);
-        word(0).put(head.version);
+        word(0).put(head.position);
         word(1).put(ALIVE);
         word(2).put(head.number);
         word(3).put(u64::from(head.length) | u64::from(head.stream) << 32);
@@ -97,28 +98,29 @@ impl SegmentMemory {
         let word = |index: usize| self.region.word(at / 8 + index).peek();
         let last = word(3);
         let (length, stream) = (last as u32, (last >> 32) as u32);
-        StoredHeader { version: word(0), number: word(2), stream, length }
+        StoredHeader { position: word(0), number: word(2), stream, length }
     }
 
-    /// Returns the version at which the record at this place was removed.
+    /// Returns the position of the record that removed the record at this place.
     #[inline]
     pub(super) fn died(&self, at: usize) -> Option<u64> {
         let died = self.region.word(at / 8 + 1).load();
         (died != ALIVE).then_some(died)
     }
 
-    /// Marks the record at this place as removed. Only the turn may call this.
-    pub(super) fn bury(&self, at: usize, version: u64) {
-        self.region.word(at / 8 + 1).publish(version);
+    /// Marks the record at this place as removed by the record at position `by`. Only the turn may
+    /// call this.
+    pub(super) fn bury(&self, at: usize, by: u64) {
+        self.region.word(at / 8 + 1).publish(by);
     }
 
-    /// Adds `by`, modulo 2^64, to the versions of all records. Only the turn may call this, while
+    /// Adds `by`, modulo 2^64, to the positions of all records. Only the turn may call this, while
     /// no other thread accesses the records.
     pub(super) fn shift(&self, by: u64) {
         let (mut at, shown) = (0, self.shown());
         while at < shown {
-            let version = self.region.word(at / 8);
-            version.put(version.peek().wrapping_add(by));
+            let position = self.region.word(at / 8);
+            position.put(position.peek().wrapping_add(by));
             at += self.head(at).footprint();
         }
     }

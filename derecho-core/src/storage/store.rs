@@ -93,9 +93,9 @@ struct NumberedSegment {
 }
 
 impl NumberedSegment {
-    /// Whether it has a record, and the first one has at most this version.
-    fn begins_by(&self, version: u64) -> bool {
-        self.segment.shown() > 0 && self.segment.head(0).version <= version
+    /// Whether it has a record, and the first one has at most this position.
+    fn begins_by(&self, position: u64) -> bool {
+        self.segment.shown() > 0 && self.segment.head(0).position <= position
     }
 }
 
@@ -144,6 +144,7 @@ pub struct Store {
     live: u64,
     /// Newest time of all records.
     newest: u64,
+    /// Version of the last record delivered, and so the position of the next one.
     version: u64,
     streams: Vec<StreamId>,
     /// The store's number for each stream.
@@ -152,7 +153,7 @@ pub struct Store {
     numbers: Vec<Option<u64>>,
     /// First epoch in which each stream is known to have existed.
     met: Vec<u64>,
-    /// Streams that have ended, with the version at which they ended, in order of version.
+    /// Streams that have ended, with the version of the store at that time, in order of version.
     stream_ends: Vec<(u64, StreamId)>,
     /// The ended streams alone.
     ended: BTreeSet<StreamId>,
@@ -197,7 +198,7 @@ impl Store {
         }
     }
 
-    /// Version of the next record, which is the number of records delivered before.
+    /// Version of the last record delivered, which is the position of the next one.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -218,8 +219,8 @@ impl Store {
         MemoryMeter(Arc::clone(&self.total))
     }
 
-    /// Raises the version of the next record to at least `version`: records before it existed, but
-    /// are no longer kept.
+    /// Raises the version of the store to at least `version`: records up to and including it
+    /// existed, but are no longer kept.
     pub fn resume(&mut self, version: u64) {
         self.version = self.version.max(version);
     }
@@ -238,10 +239,10 @@ impl Store {
     }
 
     fn take_in(&mut self, stream: u32, number: u64, record: &[u8], cleans: bool) {
-        let version = self.version;
+        let position = self.version;
         self.version += 1;
         self.numbers[stream as usize] = Some(number + 1);
-        let head = StoredHeader { version, number, stream, length: record.len() as u32 };
+        let head = StoredHeader { position, number, stream, length: record.len() as u32 };
         let place = self.put(head, record);
         self.live += 1;
         if !self.retention.removes_records() {
@@ -256,40 +257,40 @@ impl Store {
         let memory = Arc::clone(last.segment.memory());
         let record = memory.record(place.at as usize, record.len());
         if cleans {
-            self.clean(record, version);
+            self.clean(record, position);
         }
-        if self.retention.is_by_key() && !self.file(place, version, record) {
+        if self.retention.is_by_key() && !self.file(place, position, record) {
             return;
         }
         self.heed(record);
         if cleans {
-            self.clean(record, version);
+            self.clean(record, position);
         }
         if self.retention.most.is_some_and(|most| self.live > most) {
-            self.bury_oldest(version, |_| true);
+            self.bury_oldest(position, |_| true);
         }
         if let Some(lifespan) = self.retention.lifespan {
             self.newest = self.newest.max((self.format.time)(record));
             let limit = self.newest.saturating_sub(lifespan);
-            while self.bury_oldest(version, |time| time < limit) {}
+            while self.bury_oldest(position, |time| time < limit) {}
         }
     }
 
     /// Adds a record to the index under each of its keys. Returns `false` if it is not kept.
-    fn file(&mut self, place: RecordLocation, version: u64, record: &[u8]) -> bool {
+    fn file(&mut self, place: RecordLocation, position: u64, record: &[u8]) -> bool {
         let Some(keys) = self.key_counts.begin(place, (self.format.all_keys)(record)) else {
-            return self.file_under((self.format.key)(record), place, version);
+            return self.file_under((self.format.key)(record), place, position);
         };
-        let kept = keys.into_iter().filter(|key| self.file_under(*key, place, version));
+        let kept = keys.into_iter().filter(|key| self.file_under(*key, place, position));
         kept.count() > 0
     }
 
     /// Adds a record to the index under this key. Returns `false` if it is not kept for the key.
-    fn file_under(&mut self, key: Key, place: RecordLocation, version: u64) -> bool {
+    fn file_under(&mut self, key: Key, place: RecordLocation, position: u64) -> bool {
         let is_full = self.retention.keys.is_some_and(|most| self.index.len() as u64 >= most);
         if is_full && !self.index.contains_key(&key) {
             // A cursor that passes this point later still returns the record.
-            self.let_go(place, version);
+            self.let_go(place, position);
             return false;
         }
         let of_key = self.index.entry(key).or_default();
@@ -299,15 +300,15 @@ impl Store {
             _ => None,
         };
         if let Some(place) = too_old {
-            self.let_go(place, version);
+            self.let_go(place, position);
         }
         true
     }
 
     /// Stops keeping a record for one of its keys.
-    fn let_go(&mut self, place: RecordLocation, version: u64) {
+    fn let_go(&mut self, place: RecordLocation, position: u64) {
         if self.key_counts.is_last(place) {
-            self.bury(place, version);
+            self.bury(place, position);
         }
     }
 
@@ -343,18 +344,18 @@ impl Store {
     }
 
     /// Removes a record.
-    fn bury(&mut self, place: RecordLocation, version: u64) {
+    fn bury(&mut self, place: RecordLocation, position: u64) {
         let index = self.segment_index(place.segment);
         let numbered_segment = &mut self.segments[index];
         let at = place.at as usize;
-        numbered_segment.segment.bury(at, version);
+        numbered_segment.segment.bury(at, position);
         numbered_segment.live -= numbered_segment.segment.head(at).footprint();
         self.live -= 1;
     }
 
     /// Removes the oldest kept record if `is_due` says so of its time. Returns whether it
     /// was removed.
-    fn bury_oldest(&mut self, version: u64, is_due: impl Fn(u64) -> bool) -> bool {
+    fn bury_oldest(&mut self, position: u64, is_due: impl Fn(u64) -> bool) -> bool {
         let Some((place, key, _)) = self.oldest().filter(|(.., time)| is_due(*time)) else {
             return false;
         };
@@ -362,7 +363,7 @@ impl Store {
             Some(keys) => keys.into_iter().for_each(|key| self.forget(key, place)),
             None => self.forget(key, place),
         }
-        self.bury(place, version);
+        self.bury(place, position);
         true
     }
 

@@ -53,17 +53,17 @@ impl LogInput for StoreLogInput {
         store.version()
     }
 
-    fn skip_to(&mut self, version: u64) {
-        self.cursor.skip_to(version);
+    fn skip_to(&mut self, position: u64) {
+        self.cursor.skip_to(position);
     }
 
     fn state(
         &mut self,
         beside: Self::ReadingContext<'_>,
         epoch: EpochId,
-        cut: u64,
+        end: u64,
     ) -> CheckpointState {
         let (store, format) = beside;
-        CheckpointState::new(self.cursor.fork(), store, cut, epoch, format)
+        CheckpointState::new(self.cursor.fork(), store, end, epoch, format)
     }
 }

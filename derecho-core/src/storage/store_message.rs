@@ -7,7 +7,7 @@
 //! ```text
 //!   block    request: u64, kind: u64 (1 records, 2 the last), version: u64 of the sending store,
 //!            then bytes of the run
-//!   record   number: u64, version: u64, stream: u32 (index among those announced), length: u32,
+//!   record   number: u64, position: u64, stream: u32 (index among those announced), length: u32,
 //!            then its bytes
 //!   name     since: u64, over: u64, all ones: u32, length: u32, then a new stream (I-157)
 //! ```
@@ -54,8 +54,8 @@ impl Wire for TransferRange {
     }
 }
 
-/// Announced stream: the first epoch in which it is known to have existed, and the version at which
-/// it ended, or the largest number if it has not.
+/// Announced stream: the first epoch in which it is known to have existed, and the version of the
+/// store when it ended, or the largest number if it has not.
 pub(super) type AnnouncedStream = (StreamId, (u64, u64));
 
 /// A direct message.
@@ -82,7 +82,7 @@ pub(super) enum StoreMessage {
     Lack { key: u64, request: u64 },
     /// The sender began only after the epoch that the requester had reached (I-158).
     Behind { key: u64, request: u64 },
-    /// The sender's log is durable up to this version.
+    /// The sender's log is durable up to and including this version.
     Durable { key: u64, version: u64 },
     /// The last durable mark in the sender's log names these logs.
     Names { key: u64, logs: Vec<LogId> },
@@ -184,7 +184,7 @@ pub(super) const RECORD_HEAD: usize = 24;
 pub(super) struct BlockHead {
     pub(super) request: u64,
     pub(super) last: bool,
-    /// Version that the sending store has reached.
+    /// Version of the sending store: the last version that it has received.
     pub(super) version: u64,
 }
 
@@ -218,7 +218,7 @@ pub(super) const NAME_BYTES: usize = RECORD_HEAD + 24;
 
 /// Encodes a stream announcement in the run.
 pub(super) fn name_bytes((stream, (since, over)): AnnouncedStream) -> [u8; NAME_BYTES] {
-    let head = RecordHead { number: since, version: over, stream: NAME, length: 24 };
+    let head = RecordHead { number: since, position: over, stream: NAME, length: 24 };
     let mut bytes = [0; NAME_BYTES];
     let (first, rest) = bytes.split_at_mut(RECORD_HEAD);
     first.copy_from_slice(&head.bytes());
@@ -231,7 +231,8 @@ pub(super) fn name_bytes((stream, (since, over)): AnnouncedStream) -> [u8; NAME_
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RecordHead {
     pub(super) number: u64,
-    pub(super) version: u64,
+    /// Position in the order: the number of records before this one.
+    pub(super) position: u64,
     pub(super) stream: u32,
     pub(super) length: u32,
 }
@@ -240,7 +241,7 @@ impl RecordHead {
     pub(super) fn bytes(self) -> [u8; RECORD_HEAD] {
         let last = u64::from(self.stream) | u64::from(self.length) << 32;
         let mut bytes = [0; RECORD_HEAD];
-        for (place, word) in bytes.chunks_exact_mut(8).zip([self.number, self.version, last]) {
+        for (place, word) in bytes.chunks_exact_mut(8).zip([self.number, self.position, last]) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         bytes
@@ -248,10 +249,10 @@ impl RecordHead {
 
     pub(super) fn read(run: &[u8]) -> Option<RecordHead> {
         let (number, rest) = run.split_first_chunk()?;
-        let (version, rest) = rest.split_first_chunk()?;
+        let (position, rest) = rest.split_first_chunk()?;
         let last = u64::from_le_bytes(*rest.first_chunk()?);
-        let [number, version] = [number, version].map(|word| u64::from_le_bytes(*word));
-        Some(RecordHead { number, version, stream: last as u32, length: (last >> 32) as u32 })
+        let [number, position] = [number, position].map(|word| u64::from_le_bytes(*word));
+        Some(RecordHead { number, position, stream: last as u32, length: (last >> 32) as u32 })
     }
 
     /// Returns the announced stream, if this is an announcement and not a record; `Some(None)` if
@@ -261,7 +262,7 @@ impl RecordHead {
             let (node, region) = bytes.split_first_chunk::<16>()?;
             let region = RegionId(u64::from_le_bytes(region.try_into().ok()?));
             let stream = StreamId { node: NodeId(u128::from_le_bytes(*node)), region };
-            Some((stream, (self.number, self.version)))
+            Some((stream, (self.number, self.position)))
         })
     }
 }

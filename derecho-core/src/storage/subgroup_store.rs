@@ -64,8 +64,8 @@ struct LateJoinerState {
     from: StreamNumbers,
     /// All records delivered meanwhile; `None` if they are in the store already (I-230).
     waiting: Option<Store>,
-    /// Version from which on the store is complete: all records kept before were received from a
-    /// holder that had reached this version, so this member must reach it as well.
+    /// Version that the store must reach to be complete: all records kept before were received from
+    /// a holder that had reached it.
     complete_at: Option<u64>,
     /// Bytes delivered since records were last put into the store.
     arrived: usize,
@@ -73,7 +73,7 @@ struct LateJoinerState {
     beginning: Option<u128>,
     /// Cursor along the waiting records, if the store is complete except for these.
     replay: Option<StoreCursor>,
-    /// Changes of epoch among the waiting records: first version, epoch, and the logs that keep it.
+    /// Changes of epoch among the waiting records: first position, epoch, and its logs.
     epoch_changes: VecDeque<(u64, u64, Vec<LogId>)>,
 }
 
@@ -142,7 +142,7 @@ pub struct SubgroupStore {
     epoch_counts: EpochCounts,
     /// Writer of its log, if it keeps one.
     log_follower: Option<LogFollower<StoreLogInput>>,
-    /// Version after its last own message.
+    /// Version of its last own message.
     own_version: u64,
     /// Announcement that the log requests.
     announcement: Option<StoreAnnouncement>,
@@ -187,7 +187,7 @@ impl SubgroupStore {
         self.is_complete() && self.inbox.as_ref().is_none_or(|inbox| inbox.is_empty())
     }
 
-    /// Version after this member's last own message that was delivered.
+    /// Version of this member's last own message that was delivered.
     pub fn own_version(&self) -> u64 {
         self.own_version
     }

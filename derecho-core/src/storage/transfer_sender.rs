@@ -45,8 +45,8 @@ pub(super) enum TransferReader {
 
 /// A stream whose records are transferred.
 struct TransferredStream {
-    known: AnnouncedStream,
-    /// First number, and the number after the last.
+    announced: AnnouncedStream,
+    /// First number, and the number after the last one.
     bounds: (u64, u64),
     /// Index among the announced streams, if it was announced.
     place: Option<u32>,
@@ -150,8 +150,8 @@ impl TransferSender {
             known.map(|(_, number)| *number)
         };
         let places: BTreeMap<StreamId, u32> = announced.into_iter().zip(0..).collect();
-        let streams = store.known().map(|known| {
-            let (stream, (met, _)) = &known;
+        let streams = store.announced().map(|announced| {
+            let (stream, (met, _)) = &announced;
             let until = match of(&transfer_request.wanted.until.1, *stream) {
                 Some(number) if planted(Planted::HistoryTooShort) => number.saturating_sub(1),
                 Some(number) => number,
@@ -161,7 +161,7 @@ impl TransferSender {
                 None => 0,
             };
             let bounds = (of(&transfer_request.wanted.from, *stream).unwrap_or(0), until);
-            TransferredStream { known, bounds, place: places.get(stream).copied() }
+            TransferredStream { announced, bounds, place: places.get(stream).copied() }
         });
         self.active = Some(ActiveTransfer {
             streams: streams.collect(),
@@ -296,14 +296,14 @@ impl ActiveTransfer {
             if kept.number() < from {
                 continue;
             }
-            let name = given.place.is_none().then(|| name_bytes(given.known));
+            let name = given.place.is_none().then(|| name_bytes(given.announced));
             let stream = *given.place.get_or_insert_with(|| {
                 self.announced += 1;
                 self.announced - 1
             });
-            let (number, version) = (kept.number(), kept.version());
+            let (number, position) = (kept.number(), kept.version());
             let length = kept.bytes().len() as u32;
-            let head = RecordHead { number, version, stream, length }.bytes();
+            let head = RecordHead { number, position, stream, length }.bytes();
             return Some(OutgoingRecord { name, head, kept });
         }
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use derecho::{Group, GroupBuilder, NodeId, OneShard, Replicated, Shard, Wire};
+use derecho::{ByteReader, Group, GroupBuilder, NodeId, OneShard, Replicated, Shard, Wire};
 use squall_examples::{ExampleResult, part, play_all};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -31,13 +31,31 @@ impl Accounts {
     }
 }
 
+/// Amount that moves from one account to another.
+struct Transfer {
+    from: u64,
+    to: u64,
+    amount: u64,
+}
+
+impl Wire for Transfer {
+    fn encode(&self, out: &mut Vec<u8>) {
+        [self.from, self.to, self.amount].iter().for_each(|number| number.encode(out));
+    }
+
+    fn decode(bytes: &mut ByteReader<'_>) -> Option<Transfer> {
+        let mut number = || u64::decode(bytes);
+        Some(Transfer { from: number()?, to: number()?, amount: number()? })
+    }
+}
+
 impl Replicated for Accounts {
-    /// An update: from, to, and the amount.
-    type Update = (u64, (u64, u64));
+    type Update = Transfer;
     type Question = u64;
     type Reply = bool;
 
-    fn apply(&mut self, _: NodeId, (from, (to, amount)): (u64, (u64, u64))) -> bool {
+    fn apply(&mut self, _: NodeId, transfer: Transfer) -> bool {
+        let Transfer { from, to, amount } = transfer;
         let there = self.0.entry(from).or_insert(OPENING);
         let Some(left) = there.checked_sub(amount) else { return false };
         *there = left;
@@ -111,7 +129,7 @@ fn book() -> ExampleResult {
     meet(&accounts)?;
     for number in 0..TRANSFERS {
         let (from, to) = (number % 5, (number + 1 + number % 3) % 5);
-        accounts.send(&(from, (to, number % 7)), LIMIT)?;
+        accounts.send(&Transfer { from, to, amount: number % 7 }, LIMIT)?;
     }
     let version = accounts.sync(LIMIT)?;
     println!("what this teller has booked is durable with version {version}");

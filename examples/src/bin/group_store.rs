@@ -24,7 +24,8 @@ impl Replicated for Store {
     type Question = String;
     type Reply = Option<String>;
 
-    fn apply(&mut self, _: NodeId, (key, value): (String, String)) -> Option<String> {
+    fn apply(&mut self, _: NodeId, entry: Self::Update) -> Option<String> {
+        let (key, value) = entry;
         self.0.insert(key, value)
     }
 

@@ -214,9 +214,17 @@ pub struct MemberDescriptor {
     /// Writes the value for samples that lack the member, if it differs from the default of
     /// its type.
     pub default: Option<WriteDefault>,
-    /// Annotations that are only recorded: name and text (`unit`, `min`, `max`,
-    /// `default`, `hashid`).
-    pub remembered: &'static [(&'static str, &'static str)],
+    /// Annotations that are only recorded: `unit`, `min`, `max`, `default`, `hashid`.
+    pub remembered: &'static [AnnotationText],
+}
+
+/// Annotation of a member with its value as a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnnotationText {
+    /// Name of the annotation.
+    pub name: &'static str,
+    /// Value of the annotation.
+    pub text: &'static str,
 }
 
 impl MemberDescriptor {
@@ -284,7 +292,7 @@ impl MemberDescriptor {
 
     /// Sets the annotations that are only recorded.
     #[must_use]
-    pub const fn remembered(self, remembered: &'static [(&'static str, &'static str)]) -> Self {
+    pub const fn remembered(self, remembered: &'static [AnnotationText]) -> Self {
         Self { remembered, ..self }
     }
 }

@@ -54,9 +54,9 @@ mod writer;
 pub use dds_type::{DdsType, UNBOUNDED};
 pub use decimal::Fixed;
 pub use descriptor::{
-    BitField, CaseDescriptor, DescriptorOf, Extensibility, LARGEST_MEMBER_ID, Literal,
-    MemberDescriptor, StructureDescriptor, TryConstruct, TypeDescriptor, TypeKind, UnionDescriptor,
-    WriteDefault, descriptor_of,
+    AnnotationText, BitField, CaseDescriptor, DescriptorOf, Extensibility, LARGEST_MEMBER_ID,
+    Literal, MemberDescriptor, StructureDescriptor, TryConstruct, TypeDescriptor, TypeKind,
+    UnionDescriptor, WriteDefault, descriptor_of,
 };
 pub use encoding::{CdrVersion, Encoding, Endianness, HEADER_SIZE};
 pub use error::{CdrError, StringFault};

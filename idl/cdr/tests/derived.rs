@@ -40,10 +40,8 @@ fn member_descriptors_have_declared_ids_and_bounds() {
     assert_eq!(members[1].id, 0x0f5e_6095);
     let ids: Vec<u32> = members[2..].iter().map(|member| member.id).collect();
     assert_eq!(ids, [6, 7, 8, 9, 10, 11]);
-    assert_eq!(
-        members[2].remembered,
-        [("unit", "m"), ("min", "- 1.5"), ("max", "9"), ("default", "3")]
-    );
+    let texts: Vec<_> = members[2].remembered.iter().map(|it| (it.name, it.text)).collect();
+    assert_eq!(texts, [("unit", "m"), ("min", "- 1.5"), ("max", "9"), ("default", "3")]);
     assert!(members[3].optional && members[3].external && !members[2].optional);
     assert_eq!(members[4].bounds, [UNBOUNDED, 4]);
     assert_eq!(members[5].bounds, [2, 3, 5]);

@@ -96,7 +96,9 @@ impl<'a> DerivedMember<'a> {
         if let Some(text) = &attributes.hashid {
             texts.push(("hashid".to_owned(), text.clone()));
         }
-        let texts = texts.iter().map(|(word, text)| quote!((#word, #text)));
+        let texts = texts
+            .iter()
+            .map(|(name, text)| quote!(#types::AnnotationText { name: #name, text: #text }));
         let texts: Vec<TokenStream> = texts.collect();
         let remembered = (!texts.is_empty()).then(|| quote!(.remembered(&[#(#texts),*])));
         // Errors about the type are reported at the type.

@@ -418,7 +418,10 @@ impl Discriminator {
                         let value = <Self as #types::DdsUnion>::default_discriminator();
                         <#of as #types::DdsType>::serialize(&value, writer)
                     })
-                    .remembered(&[("default", ::core::stringify!(#value))])
+                    .remembered(&[#types::AnnotationText {
+                        name: "default",
+                        text: ::core::stringify!(#value),
+                    }])
                 };
                 (function, written)
             })

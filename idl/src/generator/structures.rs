@@ -219,25 +219,24 @@ impl CodeWriter<'_> {
         }
         attributes.extend(self.default_of(member).map(|value| format!("default_value = {value}")));
         self.attributes(attributes);
-        let ty = self.member_type(member);
         if case.default || case.labels.len() > 1 {
-            return self.labelled(variant, discriminator, Some((member, &ty)));
+            return self.labelled(variant, discriminator, Some(member));
         }
         self.allow(&lints(&member.ty, member.external));
-        self.line(&format!("{variant}({ty}),"));
+        self.line(&format!("{variant}({}),", self.member_type(member)));
     }
 
     /// Writes a variant that several labels select; the variant stores the label.
-    fn labelled(&mut self, variant: &str, label: &Type, member: Option<(&StructMember, &str)>) {
+    fn labelled(&mut self, variant: &str, label: &Type, member: Option<&StructMember>) {
         let label = self.rust_type(label);
         self.line(&format!("{variant} {{"));
         self.indent += 1;
         self.doc("Discriminator value that selected this case.");
         self.field("discriminator", &label);
-        if let Some((member, ty)) = member {
+        if let Some(member) = member {
             self.doc("Value of the member.");
             self.allow(&lints(&member.ty, member.external));
-            self.field("value", ty);
+            self.field("value", &self.member_type(member));
         }
         self.indent -= 1;
         self.line("},");

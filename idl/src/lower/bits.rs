@@ -42,7 +42,7 @@ impl Lowering<'_> {
             }
             if let Some(other) = taken.insert(position, span) {
                 let text = format!("`{}` is bit {position}, which is taken", literal.name.text);
-                self.reports.error_with(span, text, (other, "position used here"));
+                self.reports.error_with(span, text, other, "position used here");
             }
             next = position + 1;
             let declarator = Declarator { name: literal.name.clone(), lengths: Vec::new() };

@@ -69,14 +69,14 @@ impl Lowering<'_> {
             let value = next as i32;
             if let Some(other) = taken.insert(value, span) {
                 let text = format!("`{}` has the value {value}, which is taken", literal.name.text);
-                self.reports.error_with(span, text, (other, "value used here"));
+                self.reports.error_with(span, text, other, "value used here");
             }
             next += 1;
             if let Some(span) = found.default_literal
                 && let Some(other) = default.replace(span)
             {
                 let text = "an enum has one default";
-                self.reports.error_with(span, text, (other, "default set here"));
+                self.reports.error_with(span, text, other, "default set here");
             }
             let text = literal.name.text.to_string();
             let meaning = Value::Enumerator { of: name.clone(), name: text.clone(), value };

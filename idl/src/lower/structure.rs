@@ -145,7 +145,7 @@ impl Lowering<'_> {
                      the two",
                     name.text
                 );
-                Err(self.reports.error_with(name.span, text, (other, "declared here")))
+                Err(self.reports.error_with(name.span, text, other, "declared here"))
             }
         }
     }
@@ -177,7 +177,7 @@ impl Lowering<'_> {
             None => inherited.default.filter(|_| !found.optional),
         };
         if let (Some(value), Some(at)) = (&default, found.default)
-            && !is_within(value, &range)
+            && !is_within(value, range.0.as_ref(), range.1.as_ref())
         {
             let text = format!("the default {value} is outside of the member's range");
             self.reports.error(at.span, text);
@@ -248,7 +248,7 @@ impl Lowering<'_> {
             }
             if let Some(other) = ids.taken.insert(id, span) {
                 let text = format!("`{}` has the member id {id}, which is taken", member.name);
-                self.reports.error_with(span, text, (other, "id used here"));
+                self.reports.error_with(span, text, other, "id used here");
             }
             ids.next = id.saturating_add(1);
         }
@@ -276,15 +276,14 @@ fn has_bound(ty: &Type) -> bool {
 }
 
 /// Whether a value lies between two others, as far as the values can be compared.
-pub(super) fn is_within(value: &Value, (min, max): &(Option<Value>, Option<Value>)) -> bool {
+pub(super) fn is_within(value: &Value, min: Option<&Value>, max: Option<&Value>) -> bool {
     let less = |a: &Value, b: &Value| match (a, b) {
         (Value::Integer(a), Value::Integer(b)) => a < b,
         (Value::Floating(a), Value::Floating(b)) => a < b,
         (Value::LongDouble(a), Value::LongDouble(b)) => a < b,
         _ => false,
     };
-    !min.as_ref().is_some_and(|min| less(value, min))
-        && !max.as_ref().is_some_and(|max| less(max, value))
+    !min.is_some_and(|min| less(value, min)) && !max.is_some_and(|max| less(max, value))
 }
 
 impl Lowering<'_> {
@@ -315,7 +314,7 @@ impl Lowering<'_> {
         }
         let [min, max] = bounds;
         if let (Some(min), Some(at)) = (&min, found.min)
-            && !is_within(min, &(None, max.clone()))
+            && !is_within(min, None, max.as_ref())
         {
             return Err(self.reports.error(at.span, "the minimum is above the maximum"));
         }

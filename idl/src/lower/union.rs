@@ -70,7 +70,7 @@ impl Lowering<'_> {
         let (min, max) = self.range(&found, &discriminator).unwrap_or_default();
         let range = (min.or(inherited.range.0), max.or(inherited.range.1));
         if let (Some(value), Some(at)) = (&default, found.default)
-            && !is_within(value, &range)
+            && !is_within(value, range.0.as_ref(), range.1.as_ref())
         {
             let text = format!("the default {value} is outside of the discriminator's range");
             self.reports.error(at.span, text);
@@ -129,8 +129,12 @@ impl Lowering<'_> {
                     let value = self.value(expression, Some(discriminator))?;
                     if let Some(other) = taken.labels.get(&number(&value)) {
                         let text = format!("there is a case {value} already");
-                        let other = (*other, "first case here");
-                        return Err(self.reports.error_with(expression.span, text, other));
+                        return Err(self.reports.error_with(
+                            expression.span,
+                            text,
+                            *other,
+                            "first case here",
+                        ));
                     }
                     taken.labels.insert(number(&value), expression.span);
                     values.push(value);
@@ -138,8 +142,12 @@ impl Lowering<'_> {
                 Label::Default(span) => {
                     if let Some(other) = taken.default.replace(*span) {
                         let text = "there is a default case already";
-                        let other = (other, "first default case here");
-                        return Err(self.reports.error_with(*span, text, other));
+                        return Err(self.reports.error_with(
+                            *span,
+                            text,
+                            other,
+                            "first default case here",
+                        ));
                     }
                     is_default = true;
                 }

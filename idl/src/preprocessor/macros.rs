@@ -109,7 +109,7 @@ impl<'a> Preprocessor<'a> {
                 format!("the macro `{name}` is already defined differently; #undef it first"),
                 old.defined,
             );
-            self.reports.error_with(span, text, (at, "defined here"));
+            self.reports.error_with(span, text, at, "defined here");
             return;
         }
         self.macros.insert(name, Rc::new(new));
@@ -226,7 +226,7 @@ impl<'a> Preprocessor<'a> {
                 queue.push_front(next);
                 return false;
             }
-            match self.arguments(queued, (parameters.len(), found.variadic), queue, more) {
+            match self.arguments(queued, parameters.len(), found.variadic, queue, more) {
                 Some(read) => arguments = read,
                 None => return true,
             }
@@ -259,7 +259,8 @@ impl<'a> Preprocessor<'a> {
     fn arguments(
         &mut self,
         name: &Queued,
-        (wanted, variadic): (usize, bool),
+        wanted: usize,
+        variadic: bool,
         queue: &mut VecDeque<Queued>,
         more: TokenSource<'_, 'a>,
     ) -> Option<Vec<Vec<Queued>>> {

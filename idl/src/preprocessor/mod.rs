@@ -489,7 +489,7 @@ impl<'a> Preprocessor<'a> {
                 let text = format!("there is no file `{name}`; looked for in {looked}");
                 self.reports.error(place, text);
             }
-            Ok((path, identity, bytes)) => self.enter_included((path, identity), bytes, place),
+            Ok(found) => self.enter_included(found, place),
         }
     }
 
@@ -504,12 +504,8 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    fn enter_included(
-        &mut self,
-        (path, identity): (PathBuf, PathBuf),
-        bytes: Option<Vec<u8>>,
-        place: Span,
-    ) {
+    fn enter_included(&mut self, found: FoundFile, place: Span) {
+        let FoundFile { path, identity, bytes } = found;
         let is_open = self.open.iter().any(|open| open.identity == identity);
         let silent = self.read_before.contains(&identity);
         if let Some(known) = self.known.get(&identity) {
@@ -566,10 +562,10 @@ impl<'a> Preprocessor<'a> {
             let path = directory.join(name);
             let identity = self.files.identity(&path);
             if self.known.contains_key(&identity) {
-                return Ok((path, identity, None));
+                return Ok(FoundFile { path, identity, bytes: None });
             }
             if let Ok(bytes) = self.files.read(&path) {
-                return Ok((path, identity, Some(bytes)));
+                return Ok(FoundFile { path, identity, bytes: Some(bytes) });
             }
             let shown = directory.display().to_string();
             looked.push(if shown.is_empty() { ".".to_owned() } else { shown });
@@ -595,5 +591,10 @@ fn file_name(text: &str) -> Option<(&str, bool, usize)> {
     Some((&rest[..end], close == '"', start))
 }
 
-/// A found file: its path, its identity, and its bytes if it is new.
-type FoundFile = (PathBuf, PathBuf, Option<Vec<u8>>);
+/// Included file on disk.
+struct FoundFile {
+    path: PathBuf,
+    identity: PathBuf,
+    /// Content, if the file is not known yet.
+    bytes: Option<Vec<u8>>,
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use idl_cdr::{Extensibility, Representations, TryConstruct};
 
 use crate::model::{
-    Case, Element, HashedName, Literal, NodeKind, Structure, StructureMember, TypeGraph,
+    Case, Element, Flag, HashedName, Literal, NodeKind, Structure, StructureMember, TypeGraph,
     TypeNodeId, Union,
 };
 use crate::{DynamicType, Primitive, TypeObjectError, soundness};
@@ -69,10 +69,13 @@ impl DynamicType {
     }
 
     /// Makes an enum of 32 bits; the first name is the default.
-    pub fn enumeration(name: &str, literals: &[(&str, i32)]) -> Result<Self, TypeObjectError> {
-        let literals = literals.iter().enumerate().map(|(place, (name, value))| Literal {
+    pub fn enumeration<'a>(
+        name: &str,
+        literals: impl IntoIterator<Item = (&'a str, i32)>,
+    ) -> Result<Self, TypeObjectError> {
+        let literals = literals.into_iter().enumerate().map(|(place, (name, value))| Literal {
             name: HashedName::new(name),
-            value: *value,
+            value,
             default: place == 0,
         });
         let literals = literals.collect();
@@ -85,13 +88,14 @@ impl DynamicType {
     }
 
     /// Makes a bitmask with a number of bits, and the names and positions of the known ones.
-    pub fn bitmask(
+    pub fn bitmask<'a>(
         name: &str,
         bit_bound: u32,
-        flags: &[(&str, u32)],
+        flags: impl IntoIterator<Item = (&'a str, u32)>,
     ) -> Result<Self, TypeObjectError> {
-        let flags: Vec<_> = flags.iter().map(|(name, bit)| (HashedName::new(name), *bit)).collect();
-        if flags.iter().any(|(_, bit)| *bit >= bit_bound) {
+        let flag = |(name, position)| Flag { name: HashedName::new(name), position };
+        let flags: Vec<Flag> = flags.into_iter().map(flag).collect();
+        if flags.iter().any(|flag| flag.position >= bit_bound) {
             let reason = "is a bitmask with a bit beyond its last one";
             return Err(TypeObjectError::Invalid { name: name.to_owned(), reason });
         }

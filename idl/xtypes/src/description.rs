@@ -161,7 +161,10 @@ impl DynamicType {
             },
             NodeKind::Bitmask { bit_bound, flags } => TypeShape::Bitmask {
                 bit_bound: *bit_bound,
-                flags: flags.iter().map(|(name, bit)| (name.text.to_string(), *bit)).collect(),
+                flags: flags
+                    .iter()
+                    .map(|flag| (flag.name.text.to_string(), flag.position))
+                    .collect(),
             },
             NodeKind::Bitset(fields) => TypeShape::Bitset(
                 fields

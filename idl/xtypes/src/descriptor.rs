@@ -11,7 +11,7 @@ use idl_cdr::{
 
 use crate::data::default_of_descriptor;
 use crate::model::{
-    BitField, Case, Element, HashedName, Literal, NO_BOUND, NodeKind, Primitive, Structure,
+    BitField, Case, Element, Flag, HashedName, Literal, NO_BOUND, NodeKind, Primitive, Structure,
     StructureMember, TypeGraph, TypeNodeId, Union,
 };
 
@@ -38,22 +38,24 @@ impl FromDescriptors {
                 self.graph.add("", NodeKind::Fixed { digits, scale })
             }
             TypeKind::Sequence(element) => {
-                let element = self.element(element(), limits.of_elements());
+                let (try_construct, limits) = limits.of_elements();
+                let element = self.element(element(), try_construct, limits);
                 self.graph.add("", NodeKind::Sequence { element, bound })
             }
             TypeKind::Array(element, count) => {
                 // An array of arrays counts as one array: limits of elements apply to the
                 // innermost ones.
-                let limits = match element().kind {
+                let (try_construct, limits) = match element().kind {
                     TypeKind::Array(..) => (TryConstruct::Discard, limits),
                     _ => limits.of_row(),
                 };
-                let element = self.element(element(), limits);
+                let element = self.element(element(), try_construct, limits);
                 self.graph.add("", NodeKind::Array { element, count: count as u32 })
             }
             TypeKind::Map(key, value) => {
-                let [keys, values] = limits.of_entries(bounds_of(key()), elements_of(key()));
-                let (key, value) = (self.element(key(), keys), self.element(value(), values));
+                let [of_key, of_value] = limits.of_entries(bounds_of(key()), elements_of(key()));
+                let key = self.element(key(), of_key.0, of_key.1);
+                let value = self.element(value(), of_value.0, of_value.1);
                 self.graph.add("", NodeKind::Map { key, value, bound })
             }
             TypeKind::Optional(inside) | TypeKind::External(inside) => self.add(inside(), limits),
@@ -79,7 +81,8 @@ impl FromDescriptors {
     fn element(
         &mut self,
         of: &'static TypeDescriptor,
-        (try_construct, limits): (TryConstruct, Limits<'_>),
+        try_construct: TryConstruct,
+        limits: Limits<'_>,
     ) -> Element {
         let external = matches!(of.kind, TypeKind::External(_));
         Element { of: self.add(of, limits), external, try_construct }
@@ -108,7 +111,10 @@ impl FromDescriptors {
             }
             TypeKind::Bitmask { bit_bound, flags } => NodeKind::Bitmask {
                 bit_bound,
-                flags: flags.iter().map(|(name, bit)| (HashedName::new(name), *bit)).collect(),
+                flags: flags
+                    .iter()
+                    .map(|&(name, position)| Flag { name: HashedName::new(name), position })
+                    .collect(),
             },
             TypeKind::Bitset(fields) => NodeKind::Bitset(
                 fields
@@ -180,8 +186,8 @@ impl FromDescriptors {
 
     fn member(&mut self, of: &MemberDescriptor) -> StructureMember {
         let remembered = |word: &str| {
-            let found = of.remembered.iter().find(|(name, _)| *name == word);
-            found.map(|(_, text)| (*text).to_owned())
+            let found = of.remembered.iter().find(|annotation| annotation.name == word);
+            found.map(|annotation| annotation.text.to_owned())
         };
         StructureMember {
             name: HashedName::new(of.name),

@@ -12,7 +12,7 @@ use idl_cdr::{DdsType, Extensibility, LongDouble, Representations, TryConstruct}
 
 use crate::descriptor::holder;
 use crate::model::{
-    BitField, Case, Element, HashedName, Literal, NO_BOUND, NodeKind, Primitive, Structure,
+    BitField, Case, Element, Flag, HashedName, Literal, NO_BOUND, NodeKind, Primitive, Structure,
     StructureMember, TypeGraph, TypeNodeId, Union,
 };
 use crate::{Any, DynamicType, TypeObjectError, data, soundness};
@@ -142,7 +142,10 @@ impl FromIdl<'_> {
                 flags: of
                     .flags
                     .iter()
-                    .map(|flag| (HashedName::new(&flag.name), flag.position.into()))
+                    .map(|flag| Flag {
+                        name: HashedName::new(&flag.name),
+                        position: flag.position.into(),
+                    })
                     .collect(),
             },
             Definition::Bitset(of) => NodeKind::Bitset(self.bit_fields(of)),

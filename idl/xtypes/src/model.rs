@@ -140,7 +140,7 @@ pub(crate) enum NodeKind {
     },
     Bitmask {
         bit_bound: u32,
-        flags: Vec<(HashedName, u32)>,
+        flags: Vec<Flag>,
     },
     Bitset(Vec<BitField>),
     Alias(TypeNodeId),
@@ -186,6 +186,12 @@ pub(crate) struct Literal {
     pub(crate) name: HashedName,
     pub(crate) value: i32,
     pub(crate) default: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Flag {
+    pub(crate) name: HashedName,
+    pub(crate) position: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -307,7 +313,7 @@ impl TypeGraph {
             NodeKind::Enumeration { literals, .. } => {
                 literals.iter().all(|one| one.name.is_known())
             }
-            NodeKind::Bitmask { flags, .. } => flags.iter().all(|(name, _)| name.is_known()),
+            NodeKind::Bitmask { flags, .. } => flags.iter().all(|flag| flag.name.is_known()),
             NodeKind::Bitset(fields) => fields.iter().all(|field| field.name.is_known()),
             _ => true,
         })

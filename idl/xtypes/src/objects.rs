@@ -298,9 +298,9 @@ impl<'a> Objects<'a> {
             NodeKind::Bitmask { bit_bound, flags } => {
                 let mut flag_seq: Vec<_> = flags
                     .iter()
-                    .map(|(name, position)| CompleteBitflag {
-                        common: CommonBitflag { position: *position as u16, flags: 0 },
-                        detail: named(&name.text),
+                    .map(|flag| CompleteBitflag {
+                        common: CommonBitflag { position: flag.position as u16, flags: 0 },
+                        detail: named(&flag.name.text),
                     })
                     .collect();
                 flag_seq.sort_by_key(|flag| flag.common.position);
@@ -379,9 +379,9 @@ impl<'a> Objects<'a> {
             NodeKind::Bitmask { bit_bound, flags } => {
                 let mut flag_seq: Vec<_> = flags
                     .iter()
-                    .map(|(name, position)| MinimalBitflag {
-                        common: CommonBitflag { position: *position as u16, flags: 0 },
-                        detail: MinimalMemberDetail { name_hash: name.hash },
+                    .map(|flag| MinimalBitflag {
+                        common: CommonBitflag { position: flag.position as u16, flags: 0 },
+                        detail: MinimalMemberDetail { name_hash: flag.name.hash },
                     })
                     .collect();
                 flag_seq.sort_by_key(|flag| flag.common.position);

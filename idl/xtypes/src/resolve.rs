@@ -15,8 +15,8 @@ use crate::DynamicType;
 use crate::flags::{kind_of_primitive, primitive_identifier};
 use crate::hash;
 use crate::model::{
-    BitField, Case, Element, HashedName, Literal, NodeKind, Primitive, Structure, StructureMember,
-    TypeGraph, TypeNodeId, Union,
+    BitField, Case, Element, Flag, HashedName, Literal, NodeKind, Primitive, Structure,
+    StructureMember, TypeGraph, TypeNodeId, Union,
 };
 use crate::objects::{TypeObjects, object_bytes};
 use crate::soundness;
@@ -256,7 +256,10 @@ macro_rules! kind_of {
                 flags: of
                     .flag_seq
                     .iter()
-                    .map(|flag| (flag.detail.name(), flag.common.position.into()))
+                    .map(|flag| Flag {
+                        name: flag.detail.name(),
+                        position: flag.common.position.into(),
+                    })
                     .collect(),
             },
             $form::Annotation(_) => {

@@ -241,7 +241,7 @@ fn built_types_have_same_objects_as_derived_types() {
         .build()
         .unwrap();
     let color =
-        DynamicType::enumeration("V::Color", &[("RED", 0), ("GREEN", 1), ("BLUE", 7)]).unwrap();
+        DynamicType::enumeration("V::Color", [("RED", 0), ("GREEN", 1), ("BLUE", 7)]).unwrap();
     let choice = UnionBuilder::new("V::Choice", Extensibility::Final, &of(Primitive::Int16))
         .case(&[-7, 1], "number", &of(Primitive::Uint64))
         .case(&[0], "text", &DynamicType::string(9))
@@ -270,14 +270,14 @@ fn built_types_have_same_objects_as_derived_types() {
     #[derive(DdsType, Clone, Copy)]
     #[dds(crate = "idl_cdr", bitmask, bit_bound = 8, flags(UP = 0, DOWN = 5))]
     struct Keys(u8);
-    let keys = DynamicType::bitmask("Keys", 8, &[("UP", 0), ("DOWN", 5)]).unwrap();
+    let keys = DynamicType::bitmask("Keys", 8, [("UP", 0), ("DOWN", 5)]).unwrap();
     assert_eq!(
         keys.objects(ObjectKind::Complete),
         DynamicType::of::<Keys>().objects(ObjectKind::Complete)
     );
-    let beyond = DynamicType::bitmask("Keys", 8, &[("UP", 8)]).unwrap_err().to_string();
+    let beyond = DynamicType::bitmask("Keys", 8, [("UP", 8)]).unwrap_err().to_string();
     assert_eq!(beyond, "`Keys` is a bitmask with a bit beyond its last one");
-    assert!(DynamicType::bitmask("Keys", 65, &[]).is_err());
+    assert!(DynamicType::bitmask("Keys", 65, []).is_err());
     let twice = StructBuilder::new("Twice", Extensibility::Final)
         .member("a", &point, some(1))
         .member("b", &point, some(1));
@@ -346,7 +346,7 @@ fn enum_default_is_announced_for_any_order_of_values() {
     for (of, default) in [
         (DynamicType::of::<Falling>(), "High"),
         (DynamicType::of::<SaidOfTheLowest>(), "Low"),
-        (DynamicType::enumeration("Falling", &[("High", 5), ("Low", 1)]).unwrap(), "High"),
+        (DynamicType::enumeration("Falling", [("High", 5), ("Low", 1)]).unwrap(), "High"),
     ] {
         for kind in [ObjectKind::Complete, ObjectKind::Minimal] {
             let said = of.objects(kind);

@@ -110,7 +110,7 @@ fn type_of(shape: &Shape, name: &str) -> DynamicType {
         Shape::Double => DynamicType::of::<f64>(),
         Shape::Text(bound) => DynamicType::string(*bound),
         Shape::Color => {
-            DynamicType::enumeration("Color", &[("RED", 0), ("GREEN", 5), ("BLUE", -9)]).unwrap()
+            DynamicType::enumeration("Color", [("RED", 0), ("GREEN", 5), ("BLUE", -9)]).unwrap()
         }
         Shape::Sequence(of, bound) => part(of, 0).sequence(*bound),
         Shape::Array(of, count) => part(of, 0).array(*count),

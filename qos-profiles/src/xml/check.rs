@@ -278,8 +278,9 @@ impl<'a> ProfileCheck<'a> {
                 }
             }
             let properties = found.set.properties.iter();
-            let asked =
-                properties.map(|(property, _)| property).find(|property| property.name == DELIVERY);
+            let asked = properties
+                .map(|setting| &setting.property)
+                .find(|property| property.name == DELIVERY);
             delivery = asked.map(|property| property.value.as_str()).or(delivery);
         }
         let mut error = qos.inconsistencies();

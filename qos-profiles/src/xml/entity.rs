@@ -4,7 +4,7 @@
 //! value, or resolve a base.
 
 use super::error::{ElementPath, FileReport, LineColumn, UnplacedError, quoted};
-use super::model::{Base, PolicySet, Property, Setting};
+use super::model::{Base, PolicySet, Property, PropertySetting, Setting};
 use super::read::{attributes, check_name, filter_of, unknown_element};
 use super::source::Element;
 use super::suggest::suggest;
@@ -107,7 +107,8 @@ impl Values {
 
 /// Reads a set; `None` if its name or filter is invalid, so that it must not be referred to.
 pub(super) fn read(
-    (kind, spelling): (EntityKind, &'static str),
+    kind: EntityKind,
+    spelling: &'static str,
     element: &Element,
     path: &ElementPath<'_>,
     report: &mut FileReport,
@@ -302,7 +303,7 @@ fn properties(
     element: &Element,
     path: &ElementPath<'_>,
     report: &mut FileReport,
-    properties: &mut Vec<(Property, LineColumn)>,
+    properties: &mut Vec<PropertySetting>,
 ) {
     for list in children(element, path, &["value"], report) {
         let path = path.inner(list.written());
@@ -317,7 +318,7 @@ fn properties(
                 return;
             }
             let Some(property) = property(item, &path, report) else { continue };
-            if properties.iter().any(|(other, _)| other.name == property.name) {
+            if properties.iter().any(|other| other.property.name == property.name) {
                 let error = UnplacedError::new(
                     format!("found the property {} a second time", quoted(&property.name)),
                     "expected it once",
@@ -329,7 +330,7 @@ fn properties(
                 report.ignored(item.at, &path.labelled("name", Some(&property.name)), product);
             }
             match known(kind, &property) {
-                Ok(()) => properties.push((property, item.at)),
+                Ok(()) => properties.push(PropertySetting { property, at: item.at }),
                 Err(error) => report.error(item.at, path, error),
             }
         }

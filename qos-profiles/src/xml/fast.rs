@@ -115,7 +115,7 @@ pub(super) fn read(
             continue;
         }
         let translated = Element { children, ..element.empty() };
-        if let Some(set) = entity::read((kind, kind.element()), &translated, path, report) {
+        if let Some(set) = entity::read(kind, kind.element(), &translated, path, report) {
             sets.push(PolicySet { in_dds, path: Some(path.to_string().into()), ..set });
         }
     }

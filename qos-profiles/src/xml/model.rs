@@ -29,6 +29,12 @@ pub struct Property {
     pub propagate: bool,
 }
 
+/// A property in a file, with its position.
+pub(super) struct PropertySetting {
+    pub(super) property: Property,
+    pub(super) at: LineColumn,
+}
+
 /// A reference to a base.
 #[derive(Clone)]
 pub(super) struct Base {
@@ -46,7 +52,7 @@ pub(super) struct PolicySet {
     /// Bases; a later one takes precedence. Without any, the bases of the profile count.
     pub(super) bases: Vec<Base>,
     pub(super) settings: Vec<Setting>,
-    pub(super) properties: Vec<(Property, LineColumn)>,
+    pub(super) properties: Vec<PropertySetting>,
     pub(super) file: Arc<str>,
     pub(super) at: LineColumn,
     /// Whether the enclosing root is `dds`.

@@ -34,7 +34,8 @@ const IN_ROOT: [&str; 5] =
 
 /// Function that reads a domain or a participant.
 type ReadDomainOrParticipant = fn(
-    (&str, &mut Library),
+    &str,
+    &mut Library,
     &Element,
     &ElementPath<'_>,
     &mut FileReport,
@@ -205,8 +206,8 @@ impl ProfileReader<'_> {
             };
             let label = element.attribute("name").or(element.attribute("profile_name"));
             let inner = path.labelled(&element.name, label);
-            if let Some(kind) = kind_of(&element.name) {
-                self.set_of_library(library, kind, element, path)?;
+            if let Some((kind, spelling)) = kind_of(&element.name) {
+                self.set_of_library(library, kind, spelling, element, path)?;
                 continue;
             }
             match element.name.as_str() {
@@ -403,7 +404,7 @@ impl ProfileReader<'_> {
                 continue;
             }
             let sets = library_of(&mut self.content.libraries, &library);
-            let Some(room) = read((&library, sets), &element, &inner, self.report) else {
+            let Some(room) = read(&library, sets, &element, &inner, self.report) else {
                 continue;
             };
             if let Some(other) = self.content.applications.add(part == "domain", room) {
@@ -418,7 +419,8 @@ impl ProfileReader<'_> {
     fn set_of_library(
         &mut self,
         library: &str,
-        kind: (EntityKind, &'static str),
+        kind: EntityKind,
+        spelling: &'static str,
         element: Element,
         path: &ElementPath<'_>,
     ) -> Result<(), FatalXmlError> {
@@ -433,9 +435,9 @@ impl ProfileReader<'_> {
             self.report.error(element.at, path, error);
             return Ok(());
         };
-        let Some(entry) = self.entry(kind, &element, &path) else { return Ok(()) };
+        let Some(entry) = self.entry(kind, spelling, &element, &path) else { return Ok(()) };
         let library = library_of(&mut self.content.libraries, library);
-        match library.taken(name, Some(kind.0)) {
+        match library.taken(name, Some(kind)) {
             None => library.add_entry(name, entry),
             Some(other) => {
                 self.report.error(element.at, path, taken(&element.name, name, &other));
@@ -474,13 +476,13 @@ impl ProfileReader<'_> {
             let at = element.at;
             let label = element.attribute("name").or(filter_of(&element));
             let inner = path.labelled(&element.name, label);
-            if let Some(kind) = kind_of(&element.name) {
+            if let Some((kind, spelling)) = kind_of(&element.name) {
                 let element = self.source.rest(element)?;
                 let label = element.attribute("name").or(filter_of(&element));
                 let inner = path.labelled(&element.name, label);
-                let Some(entry) = self.entry(kind, &element, &inner) else { continue };
+                let Some(entry) = self.entry(kind, spelling, &element, &inner) else { continue };
                 let same = |other: &&PolicySet| {
-                    other.kind == kind.0
+                    other.kind == kind
                         && (other.key() == entry.key()
                             || entry.name.is_some() && other.name == entry.name)
                 };
@@ -520,14 +522,15 @@ impl ProfileReader<'_> {
 
     fn entry(
         &mut self,
-        (kind, spelling): (EntityKind, &'static str),
+        kind: EntityKind,
+        spelling: &'static str,
         element: &Element,
         path: &ElementPath<'_>,
     ) -> Option<PolicySet> {
         let filters: &[&str] =
             if kind.has_topic() { &["topic_filter", "topic_name_filter"] } else { &[] };
         self.attributes(element, &[&["name", "base_name"], filters].concat(), path);
-        let entry = entity::read((kind, spelling), element, path, self.report)?;
+        let entry = entity::read(kind, spelling, element, path, self.report)?;
         Some(PolicySet { in_dds: self.in_dds, ..entry })
     }
 

@@ -5,7 +5,7 @@
 
 use super::entity::{ATOMIC, DELIVERY, UNORDERED};
 use super::error::FilePosition;
-use super::model::{Libraries, Property};
+use super::model::{Libraries, Property, PropertySetting};
 use super::resolve::{
     EnclosingProfile, LocatedSet, by_name, key_for, keys, lineage, lineage_of_set,
 };
@@ -138,7 +138,7 @@ impl ResolvedEntity {
                     None => resolved.origins.push((field, origin(setting.at))),
                 }
             }
-            for (property, at) in &found.set.properties {
+            for PropertySetting { property, at } in &found.set.properties {
                 let position =
                     resolved.properties.binary_search_by(|other| other.name.cmp(&property.name));
                 match position {

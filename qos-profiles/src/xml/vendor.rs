@@ -8,11 +8,17 @@ pub(super) const FAST: &str = "Fast DDS";
 /// Part of the standard, but not a policy.
 const APPLICATION: &str = "DDS-XML beyond participants";
 
+/// Names of elements that belong to a product.
+struct ProductNames {
+    product: &'static str,
+    names: &'static [&'static str],
+}
+
 /// Elements directly in the root.
-const IN_ROOT: [(&str, &[&str]); 3] = [
-    (
-        FAST,
-        &[
+const IN_ROOT: [ProductNames; 3] = [
+    ProductNames {
+        product: FAST,
+        names: &[
             "log",
             "library_settings",
             "domainparticipant_factory",
@@ -20,20 +26,22 @@ const IN_ROOT: [(&str, &[&str]); 3] = [
             "replier",
             "requester",
         ],
-    ),
-    (RTI, &["type_library"]),
-    (APPLICATION, &["participant_library", "application_library"]),
+    },
+    ProductNames { product: RTI, names: &["type_library"] },
+    ProductNames { product: APPLICATION, names: &["participant_library", "application_library"] },
 ];
 
 /// Elements directly in a library or a profile.
-const IN_PROFILE: [(&str, &[&str]); 1] =
-    [(RTI, &["participant_factory_qos", "domain_participant_factory_qos"])];
+const IN_PROFILE: [ProductNames; 1] = [ProductNames {
+    product: RTI,
+    names: &["participant_factory_qos", "domain_participant_factory_qos"],
+}];
 
 /// Elements beside the policies of an entity.
-const IN_ENTITY: [(&str, &[&str]); 2] = [
-    (
-        RTI,
-        &[
+const IN_ENTITY: [ProductNames; 2] = [
+    ProductNames {
+        product: RTI,
+        names: &[
             "asynchronous_publisher",
             "availability",
             "batch",
@@ -71,10 +79,10 @@ const IN_ENTITY: [(&str, &[&str]); 2] = [
             "wire_protocol",
             "writer_resource_limits",
         ],
-    ),
-    (
-        FAST,
-        &[
+    },
+    ProductNames {
+        product: FAST,
+        names: &[
             "allocation",
             "binary_properties",
             "builtin",
@@ -126,7 +134,7 @@ const IN_ENTITY: [(&str, &[&str]); 2] = [
             "userDefinedID",
             "userTransports",
         ],
-    ),
+    },
 ];
 
 /// Elements in a policy of the standard.
@@ -370,12 +378,12 @@ pub(super) fn advice(product: &str, name: &str) -> Option<&'static str> {
 
 /// Whether Fast DDS has an element of this name in a profile, without an effect here.
 pub(super) fn is_of_fast_dds(name: &str) -> bool {
-    let mut fast = IN_ENTITY.iter().filter(|(product, _)| *product == FAST);
-    fast.any(|(_, names)| names.contains(&name)) || IN_FAST_PROFILE.contains(&name)
+    let mut fast = IN_ENTITY.iter().filter(|list| list.product == FAST);
+    fast.any(|list| list.names.contains(&name)) || IN_FAST_PROFILE.contains(&name)
 }
 
-fn owner(groups: &[(&'static str, &[&str])], name: &str) -> Option<&'static str> {
-    groups.iter().find(|(_, names)| names.contains(&name)).map(|(product, _)| *product)
+fn owner(lists: &[ProductNames], name: &str) -> Option<&'static str> {
+    lists.iter().find(|list| list.names.contains(&name)).map(|list| list.product)
 }
 
 /// Returns the product that an element directly in the root belongs to.

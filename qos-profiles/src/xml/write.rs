@@ -20,9 +20,9 @@ impl ResolvedProfile {
         out.root();
         let (library, name) = split(&self.name);
         if library.is_some() {
-            out.begin("qos_library", &[("name", library)]);
+            out.begin("qos_library", &attribute("name", library));
         }
-        out.begin("qos_profile", &[("name", Some(name))]);
+        out.begin("qos_profile", &attribute("name", Some(name)));
         for entity in &self.entities {
             out.entity(entity);
         }
@@ -58,13 +58,13 @@ pub(super) fn all(
                 out.end();
             }
             if library.is_some() {
-                out.begin("qos_library", &[("name", library)]);
+                out.begin("qos_library", &attribute("name", library));
             }
             open = library;
         }
         let is_default = default == Some(profile.name.as_str());
-        let is_default = is_default.then_some("true");
-        out.begin("qos_profile", &[("name", Some(name)), ("is_default_qos", is_default)]);
+        let is_default = attribute("is_default_qos", is_default.then_some("true"));
+        out.begin("qos_profile", &(attribute("name", Some(name)) + &is_default));
         profile.entities.iter().for_each(|entity| out.entity(entity));
         out.end();
     }
@@ -96,7 +96,7 @@ impl Writer {
     }
 
     fn root(&mut self) {
-        self.begin("dds", &[("xmlns", Some("http://www.omg.org/spec/DDS-XML"))]);
+        self.begin("dds", &attribute("xmlns", Some("http://www.omg.org/spec/DDS-XML")));
     }
 
     fn line(&mut self, line: &str) {
@@ -107,14 +107,8 @@ impl Writer {
         self.text.push('\n');
     }
 
-    fn begin(&mut self, element: &'static str, attributes: &[(&str, Option<&str>)]) {
-        let mut line = format!("<{element}");
-        for (name, value) in attributes {
-            if let Some(value) = value {
-                line += &format!(" {name}=\"{}\"", escaped(value));
-            }
-        }
-        self.line(&(line + ">"));
+    fn begin(&mut self, element: &'static str, attributes: &str) {
+        self.line(&format!("<{element}{attributes}>"));
         self.open.push(element);
     }
 
@@ -130,16 +124,15 @@ impl Writer {
 
     fn entity(&mut self, entity: &ResolvedEntity) {
         let kind = entity.qos.kind();
-        let attributes =
-            [("name", entity.name.as_deref()), ("topic_filter", entity.topic_filter.as_deref())];
-        self.begin(kind.element(), &attributes);
+        let filter = attribute("topic_filter", entity.topic_filter.as_deref());
+        self.begin(kind.element(), &(attribute("name", entity.name.as_deref()) + &filter));
         for (policy, name) in kind.policies() {
             let named = |index: usize| !matches!(entity.origin(policy, index), Origin::Default);
             let fields = policy.fields();
             if self.is_short && !(0..fields.len()).any(named) {
                 continue;
             }
-            self.begin(name, &[]);
+            self.begin(name, "");
             for (index, field) in fields.iter().enumerate() {
                 if let Some(value) = entity.qos.value(policy, index)
                     && (named(index) || !self.is_short)
@@ -154,10 +147,10 @@ impl Writer {
         };
         let properties: Vec<&Property> = entity.properties.iter().filter(is_kept).collect();
         if !properties.is_empty() {
-            self.begin("property", &[]);
-            self.begin("value", &[]);
+            self.begin("property", "");
+            self.begin("value", "");
             for property in properties {
-                self.begin("element", &[]);
+                self.begin("element", "");
                 self.leaf("name", &property.name);
                 self.leaf("value", &property.value);
                 self.leaf("propagate", if property.propagate { "true" } else { "false" });
@@ -185,7 +178,7 @@ impl Writer {
                 None => self.leaf(name, "LENGTH_UNLIMITED"),
             },
             Value::Duration(duration) => {
-                self.begin(name, &[]);
+                self.begin(name, "");
                 if duration.is_infinite() {
                     self.leaf("sec", "DURATION_INFINITE_SEC");
                     self.leaf("nanosec", "DURATION_INFINITE_NSEC");
@@ -203,12 +196,17 @@ impl Writer {
     }
 
     fn list(&mut self, name: &'static str, items: impl Iterator<Item = String>) {
-        self.begin(name, &[]);
+        self.begin(name, "");
         for item in items {
             self.leaf("element", &item);
         }
         self.end();
     }
+}
+
+/// Returns the text of an attribute, after a space; empty without a value.
+fn attribute(name: &str, value: Option<&str>) -> String {
+    value.map(|value| format!(" {name}=\"{}\"", escaped(value))).unwrap_or_default()
 }
 
 /// Returns a text with markup escaped and white space preserved.

@@ -291,7 +291,7 @@ fn try_task(
     };
     // Use what was read of the neighbours' logs a moment ago.
     for neighbour in &mut neighbours {
-        neighbour.known = writer.known.remove(&(log_state.key, neighbour.log));
+        neighbour.open_log = writer.known.remove(&(log_state.key, neighbour.log));
     }
     let known = aside::asides(&mut writer.disk).unwrap_or_default();
     let mut answer = log_tasks::run(task, &mut open_log.log, &mut writer.disk, &mut neighbours);
@@ -303,8 +303,8 @@ fn try_task(
     }
     note_damage(&mut writer.damage_cache, log_state.key, &neighbours);
     if matches!(answer, LogTaskResult::NotYet) {
-        let known = neighbours.into_iter().filter_map(|it| Some((it.log, it.known?)));
-        writer.known.extend(known.map(|(of, log)| ((log_state.key, of), log)));
+        let logs = neighbours.into_iter().filter_map(|it| Some((it.log, it.open_log?)));
+        writer.known.extend(logs.map(|(of, log)| ((log_state.key, of), log)));
     }
     open_log.log_state.publish(open_log.log.durable());
     if let Ok(now) = aside::asides(&mut writer.disk)
@@ -515,7 +515,7 @@ fn neighbours(
             Some(Ok(looked)) => (looked, false),
             _ => (disk, true),
         };
-        found.push(ReachableFolder { log: owner.log, disk, busy, known: None, damage: None });
+        found.push(ReachableFolder { log: owner.log, disk, busy, open_log: None, damage: None });
     }
     Ok(found)
 }

@@ -407,7 +407,7 @@ impl SimLogPort {
             log: slot.log,
             disk: slot.folder.clone(),
             busy: slot.busy,
-            known: None,
+            open_log: None,
             damage: None,
         };
         let mut others: Vec<ReachableFolder<SimFolder>> = others.map(neighbour).collect();

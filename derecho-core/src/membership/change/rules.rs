@@ -25,7 +25,7 @@ impl<R: Report> Membership<R> {
             self.wedged = true;
             self.actions.push(ViewChangeAction::Wedge);
         }
-        if self.own().report.is_none() {
+        if self.own_row().report.is_none() {
             return;
         }
         if !self.is_cut_off() {
@@ -82,7 +82,7 @@ impl<R: Report> Membership<R> {
     /// leader proposes when it has the reports of all members that it does not suspect, all of them
     /// suspect every member before the leader, and none of them suspects the leader.
     fn propose(&mut self) {
-        if self.leader() != Some(self.rank) || self.own().has_accepted(self.rank) {
+        if self.leader() != Some(self.rank) || self.own_row().has_accepted(self.rank) {
             return;
         }
         // In a networked group these are a primary partition: I-45 limits the suspicions
@@ -115,8 +115,8 @@ impl<R: Report> Membership<R> {
             counts.then_some((self.view.member(rank).node, report))
         });
         let cut = R::cut(reports);
-        let stay = heard.iter().filter(|&rank| !self.row(rank).leaves);
-        let mut members: Vec<ViewMember> = stay
+        let staying = heard.iter().filter(|&rank| !self.row(rank).leaves);
+        let mut members: Vec<ViewMember> = staying
             .map(|rank| {
                 let member = *self.view.member(rank);
                 ViewMember { votes: member.weight, ..member }
@@ -143,7 +143,7 @@ impl<R: Report> Membership<R> {
             return self.accept_wrongly();
         }
         let row = self.row(leader);
-        let older = self.own().accepted.as_ref().is_some_and(|(ballot, _)| *ballot >= leader);
+        let older = self.own_row().accepted.as_ref().is_some_and(|(ballot, _)| *ballot >= leader);
         if older || row.suspects.has(self.rank) {
             return;
         }
@@ -157,7 +157,7 @@ impl<R: Report> Membership<R> {
 
     /// Planted fault: accepts without I-42.
     fn accept_wrongly(&mut self) {
-        let own = self.own().accepted.as_ref().map(|(ballot, _)| *ballot);
+        let own = self.own_row().accepted.as_ref().map(|(ballot, _)| *ballot);
         let lower = planted(Fault::AcceptLower);
         let found = self.rows.iter().enumerate().find_map(|(rank, row)| {
             let (ballot, decision) = row.accepted.as_ref()?;
@@ -174,10 +174,10 @@ impl<R: Report> Membership<R> {
         let ballots = self.ballots();
         for ballot in ballots.iter() {
             let Some(decision) = self.decision_of(ballot) else { continue };
-            match self.judge(&decision, ballot, self.known()) {
+            match self.judge(&decision, ballot, self.failure_knowledge()) {
                 ArbitrationVerdict::Final => return self.decided(decision),
-                ArbitrationVerdict::Ask if self.asked.is_none() => {
-                    self.asked = Some(ballot);
+                ArbitrationVerdict::Ask if self.asked_ballot.is_none() => {
+                    self.asked_ballot = Some(ballot);
                     self.actions
                         .push(ViewChangeAction::Settle { view: self.view.number + 1, ballot });
                 }
@@ -194,7 +194,7 @@ impl<R: Report> Membership<R> {
         accepted.map(|(ballot, _)| *ballot).collect()
     }
 
-    fn known(&self) -> FailureKnowledge {
+    fn failure_knowledge(&self) -> FailureKnowledge {
         FailureKnowledge { suspects: self.suspects(), gone: self.gone }
     }
 
@@ -203,16 +203,16 @@ impl<R: Report> Membership<R> {
         &self,
         decision: &Decision<R>,
         ballot: Rank,
-        known: FailureKnowledge,
+        failures: FailureKnowledge,
     ) -> ArbitrationVerdict {
         let accepted = |rank: &Rank| self.row(*rank).has_accepted(ballot);
         let accepted: RankSet = self.view.ranks().iter().filter(accepted).collect();
         let kept = decision.next.members.iter();
         let kept: RankSet = kept.filter_map(|m| self.view.rank_of(m.node)).collect();
-        match self.arbitration.judge(&self.view, known, kept, accepted) {
+        match self.arbitration.judge(&self.view, failures, kept, accepted) {
             // A member that the next view excludes leaves the submission to members of
             // the next view.
-            ArbitrationVerdict::Ask if !kept.has(self.rank) && !self.own().leaves => {
+            ArbitrationVerdict::Ask if !kept.has(self.rank) && !self.own_row().leaves => {
                 ArbitrationVerdict::Wait
             }
             verdict => verdict,
@@ -221,12 +221,13 @@ impl<R: Report> Membership<R> {
 
     /// Whether this member has submitted a ballot to the host's decision word, or could do so with
     /// this knowledge. The answer may be that this member goes on, with any set of members.
-    pub(super) fn can_ask(&self, known: FailureKnowledge) -> bool {
+    pub(super) fn can_ask(&self, failures: FailureKnowledge) -> bool {
         let asks = |ballot| {
             let decision = self.decision_of(ballot);
-            decision.is_some_and(|what| self.judge(&what, ballot, known) == ArbitrationVerdict::Ask)
+            decision
+                .is_some_and(|what| self.judge(&what, ballot, failures) == ArbitrationVerdict::Ask)
         };
-        self.asked.is_some() || self.ballots().iter().any(asks)
+        self.asked_ballot.is_some() || self.ballots().iter().any(asks)
     }
 
     /// Decision that the member of this rank has proposed, if any member has told it.
@@ -281,7 +282,7 @@ impl<R: Report> Membership<R> {
         self.rows = self.view.members.iter().map(|_| MemberRow::new()).collect();
         (self.gone, self.held_back) = (RankSet::EMPTY, RankSet::EMPTY);
         (self.wedged, self.reported, self.promotes) = (false, false, false);
-        (self.asked, self.winner) = (None, None);
+        (self.asked_ballot, self.winner) = (None, None);
         let mut unconfirmed = mem::take(&mut self.unconfirmed);
         unconfirmed.retain(|hearsay| hearsay.decision == decision);
         self.joiners.retain(|node, _| self.view.rank_of(*node).is_none());
@@ -303,7 +304,7 @@ impl<R: Report> Membership<R> {
             // The other founders have founded the group meanwhile. This node joins later.
             *self =
                 Membership::joiner(self.me, self.arbitration).keeping(mem::take(&mut self.actions));
-        } else if self.own().leaves {
+        } else if self.own_row().leaves {
             // A leaving member has reported like the others and delivers up to the same cut.
             self.actions.push(ViewChangeAction::Install(decision));
             self.out(ExitReason::Left);

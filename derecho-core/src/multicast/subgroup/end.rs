@@ -36,7 +36,7 @@ impl Subgroup {
     /// end is there; until then this member owes nulls as before.
     pub(super) fn close_own(&mut self) -> bool {
         let mark = self.mark;
-        self.own.as_mut().is_none_or(|own| {
+        self.own_stream.as_mut().is_none_or(|own| {
             own.closed = own.closed.or_else(|| own.sender.close(mark));
             own.closed.is_some()
         })
@@ -44,7 +44,7 @@ impl Subgroup {
 
     /// Beginning of the next epoch in this member's stream, once it is certain.
     pub fn cut(&self) -> Option<StreamStart> {
-        self.own.as_ref().and_then(|own| own.closed)
+        self.own_stream.as_ref().and_then(|own| own.closed)
     }
 
     /// Whether everything of the epoch is delivered here, and all members have received it.
@@ -102,7 +102,7 @@ impl Subgroup {
             self.acknowledge(effects);
         }
         self.announce_departure(successor, effects);
-        if let Some(own) = self.own.take() {
+        if let Some(own) = self.own_stream.take() {
             own.sender.memory().set_audience(0, false);
         }
         self.members.clear();
@@ -115,7 +115,7 @@ impl Subgroup {
 
     /// Position of this entry of this member's own stream, with the number of messages before it.
     pub fn own_start_at(&self, entry: u64) -> Option<StreamStart> {
-        let own = self.own.as_ref()?;
+        let own = self.own_stream.as_ref()?;
         self.sources[own.rank].incoming.beginning_of(entry)
     }
 
@@ -128,7 +128,7 @@ impl Subgroup {
 
     /// Beginning of this epoch in this member's own stream, with the number of messages before it.
     pub fn own_start(&self) -> Option<StreamStart> {
-        let own = self.own.as_ref()?;
+        let own = self.own_stream.as_ref()?;
         self.own_start_at(self.sources[own.rank].incoming.start_of_epoch())
     }
 

@@ -191,7 +191,7 @@ impl Subgroup {
                 return false;
             }
         }
-        if let Some(own) = &self.own
+        if let Some(own) = &self.own_stream
             && trim[own.rank] > own.sender.committed()
         {
             return false;
@@ -247,9 +247,10 @@ impl Subgroup {
         let own_start = own_sends.map_or(0, |sends| self.start_of(None, sends).entry);
         let continues =
             |own: &OwnStream| own_sends.is_some_and(|s| s.stream == own.sender.region());
-        let goes_on = self.own.as_ref().is_some_and(continues);
+        let goes_on = self.own_stream.as_ref().is_some_and(continues);
         // A member that is new here may have begun in an epoch that has ended without this node.
-        let from = match (&self.own, own_sends.and_then(|s| self.source_of(None, s.stream))) {
+        let from = match (&self.own_stream, own_sends.and_then(|s| self.source_of(None, s.stream)))
+        {
             (Some(own), Some(source)) => own.sender.returned().max(source.end).min(own_start),
             _ => own_start,
         };
@@ -285,7 +286,7 @@ impl Subgroup {
             // The member begins in lines of its own, or does not begin at all.
             member.unknown = true;
         }
-        if let Some(own) = &self.own {
+        if let Some(own) = &self.own_stream {
             for (member, opening_member) in members.iter_mut().zip(&opening_members) {
                 match (goes_on, was_member(member.peer())) {
                     (true, true) => {}
@@ -349,7 +350,7 @@ impl Subgroup {
             |member: &SubgroupMember| members.iter().any(|other| other.goes_on_in(member));
         let leave = before.into_iter().filter(|member| !goes_on_as(member));
         for mut member in leave.filter(|member| member.peer().is_some() && !member.gone) {
-            let sender = self.own.as_ref().filter(|_| goes_on && !member.put_out);
+            let sender = self.own_stream.as_ref().filter(|_| goes_on && !member.put_out);
             let sender = sender.map(|own| &own.sender);
             // A member that has not begun the epoch that is cut off has looked at nothing, and may
             // hear of neither epoch.
@@ -376,7 +377,7 @@ impl Subgroup {
         members: &[SubgroupMember],
         bank: LineBank,
     ) {
-        let Some(own) = &self.own else { return };
+        let Some(own) = &self.own_stream else { return };
         let of_own = skipped.iter().filter(|it| it.stream == own.sender.region());
         let banks = of_own.clone().map(|it| LineBank::new(it.epoch, it.name, it.slot));
         let banks: Vec<LineBank> = banks.chain([bank]).collect();
@@ -435,7 +436,7 @@ impl Subgroup {
             opening_members.iter().find(|opening_member| opening_member.target.is_none());
         let sends_right = own_sends.and_then(|own| own.sends.as_ref()).is_none_or(|sends| {
             let start = self.start_of(None, sends).entry;
-            match (&self.own, memory) {
+            match (&self.own_stream, memory) {
                 (Some(own), _) if own.sender.region() == sends.stream => {
                     start <= own.sender.committed()
                 }
@@ -506,8 +507,8 @@ impl Subgroup {
 
     /// Sets up the stream that this member sends in the epoch.
     fn begin_own(&mut self, new: Option<OpeningMemory>, rank: Option<usize>, start: u64) {
-        let before = self.own.take();
-        self.own = match (new, before, rank) {
+        let before = self.own_stream.take();
+        self.own_stream = match (new, before, rank) {
             (Some(OpeningMemory { memory, region }), before, Some(rank)) => {
                 before.iter().for_each(|own| own.sender.memory().set_audience(0, false));
                 Some(OwnStream {
@@ -527,7 +528,7 @@ impl Subgroup {
                 None
             }
         };
-        if let Some(own) = &mut self.own {
+        if let Some(own) = &mut self.own_stream {
             let start = match planted(Planted::UnsentForgotten) {
                 true => own.sender.memory().committed(),
                 false => start,

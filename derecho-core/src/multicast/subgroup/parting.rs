@@ -197,7 +197,7 @@ impl Subgroup {
     /// on, and the chunks of the second one.
     pub(super) fn needed_by_former(&mut self) -> (u64, u64) {
         let (mut taken, mut held) = (u64::MAX, 0);
-        let Some(own) = &self.own else { return (taken, held) };
+        let Some(own) = &self.own_stream else { return (taken, held) };
         let (committed, memory) = (own.sender.committed(), own.sender.memory());
         for former in &mut self.former {
             let Some(retained) = &mut former.retained else { continue };

@@ -24,7 +24,7 @@ impl Subgroup {
     /// Number and shown value of this member's mark, if its changes are counted.
     #[inline]
     pub fn mark(&self) -> Option<(usize, u64)> {
-        self.own.as_ref()?.sender.mark()
+        self.own_stream.as_ref()?.sender.mark()
     }
 
     /// Members that have a copy of this member's stream.
@@ -38,7 +38,7 @@ impl Subgroup {
     /// be shown the end of the quiet. `counts`: whether a peer can be shown that.
     /// [`Subgroup::look_again`] must follow after a barrier.
     pub fn fall_quiet(&self, counts: impl Fn(Peer) -> bool) -> bool {
-        let Some(own) = self.own.as_ref().filter(|_| self.phase == EpochPhase::Open) else {
+        let Some(own) = self.own_stream.as_ref().filter(|_| self.phase == EpochPhase::Open) else {
             return false;
         };
         let shown = self.members.iter().all(|member| member.gone || member.is_shown(&own.sender));
@@ -48,7 +48,7 @@ impl Subgroup {
     /// Ends the quiet if there are new commits. See
     /// [`Sender::look_again`](crate::multicast::send::Sender::look_again).
     pub fn look_again(&self) {
-        self.own.iter().for_each(|own| own.sender.look_again());
+        self.own_stream.iter().for_each(|own| own.sender.look_again());
     }
 
     /// Location of the sender with this rank (`None` for this node), and number of its mark. `None`

@@ -50,7 +50,7 @@ impl Subgroup {
     /// Whether messages of this member wait until other members have taken them, without news of
     /// that waking this node: this member does not deliver them itself, or its memory is half full.
     fn awaits_takers(&self) -> bool {
-        let Some(own) = &self.own else { return false };
+        let Some(own) = &self.own_stream else { return false };
         let delivers =
             self.members[self.me].reads && self.config.level == DeliveryGuarantee::Atomic;
         let is_short = own.sender.memory().is_half_full() || own.sender.wants_place();
@@ -60,7 +60,9 @@ impl Subgroup {
     /// Whether memory of this member waits until other members release it: no news of that
     /// wakes this node.
     pub fn awaits_room(&self) -> bool {
-        let Some(own) = self.own.as_ref().filter(|_| self.phase.is_at_work()) else { return false };
+        let Some(own) = self.own_stream.as_ref().filter(|_| self.phase.is_at_work()) else {
+            return false;
+        };
         let holds = |member: &SubgroupMember| member.peer().is_some() && member.seen().held != 0;
         self.awaits_takers()
             || own.sender.lacks_chunk()
@@ -72,7 +74,7 @@ impl Subgroup {
     /// each step of progress.
     pub fn waits(&mut self, name: &mut dyn FnMut(WaitCondition, Peer, u64)) {
         let is_at_work = self.phase.is_at_work();
-        let entries = self.own.as_ref().map_or(0, |own| own.sender.entries());
+        let entries = self.own_stream.as_ref().map_or(0, |own| own.sender.entries());
         let closing = self.phase == EpochPhase::Closing;
         let now = LastProgress { mark: self.mark, received: self.received, entries, closing };
         let before = core::mem::replace(&mut self.looked, now);
@@ -94,11 +96,11 @@ impl Subgroup {
         let receipt = delivers && self.next.count < self.received;
         self.needed_by_former();
         self.lagging_former().for_each(|peer| name(WaitCondition::End, peer, 0));
-        let lacks_chunk = self.own.as_ref().is_some_and(|own| own.sender.lacks_chunk());
+        let lacks_chunk = self.own_stream.as_ref().is_some_and(|own| own.sender.lacks_chunk());
         if lacks_chunk {
             self.holding_former().for_each(|(peer, held)| name(WaitCondition::Room, peer, held));
         }
-        let Subgroup { members, sources, own, .. } = self;
+        let Subgroup { members, sources, own_stream, .. } = self;
         for member in members.iter_mut().filter(|member| !member.gone) {
             let Some(peer) = member.peer() else { continue };
             let slots = member.source.map_or(0, |rank| sources[rank].incoming.slots());
@@ -115,7 +117,7 @@ impl Subgroup {
                     name(WaitCondition::End, peer, received.wrapping_add(slots));
                 }
             }
-            if let Some(own) = own.as_ref().filter(|_| awaits_takers || lacks_chunk) {
+            if let Some(own) = own_stream.as_ref().filter(|_| awaits_takers || lacks_chunk) {
                 let seen = member.taken(&own.sender).ok().flatten();
                 let is_behind = |seen: &Acknowledged| {
                     awaits_takers && seen.taken < before.entries || lacks_chunk && seen.held != 0
@@ -130,7 +132,7 @@ impl Subgroup {
     /// Answer of this member to one that awaits it in this epoch for the condition. `progress`:
     /// this member's progress as the asking member sees it (I-336).
     pub fn answer(&self, condition: WaitCondition, progress: u64) -> WaitAnswer {
-        let own = self.own.as_ref();
+        let own = self.own_stream.as_ref();
         let has_ended = own.is_none_or(|own| own.closed.is_some());
         let is_hindered = own.is_some_and(|own| own.sender.is_hindered());
         let known = |is_true: bool| if is_true { WaitAnswer::True } else { WaitAnswer::Excused };

@@ -52,7 +52,7 @@ pub struct ObjectLogStatus {
     /// Number of complete logs.
     pub logs: usize,
     /// Own log, and its condition.
-    pub own: Option<(LogId, LogPortCondition)>,
+    pub own_log: Option<(LogId, LogPortCondition)>,
     /// State of the beginning, with the logs that it waits for.
     pub awaited: Option<ElectionState>,
     /// Descriptions of the logs that it waits for.
@@ -74,9 +74,9 @@ pub(super) struct ObjectLog {
     /// Version of the last checkpoint, and bytes since then.
     checkpointed: u64,
     bytes: u64,
-    /// Number of own messages applied since this member got its seat, and the version after the
-    /// last of them.
-    own: (u64, u64),
+    /// Number of own messages applied since this member got its seat, and the version of
+    /// the object after the last of them.
+    own_messages: (u64, u64),
 }
 
 impl ObjectLog {
@@ -190,7 +190,7 @@ impl<O: Object> ObjectReplica<O> {
             durable: self.logging.durability.everywhere(),
             own_durable: log_follower.map_or(0, LogFollower::durable),
             logs: logs.complete(holders).count(),
-            own: log_follower.map(|follower| (follower.log(), follower.condition())),
+            own_log: log_follower.map(|follower| (follower.log(), follower.condition())),
             awaited_logs: awaited.as_ref().map_or(Vec::new(), |awaited| logs.described(awaited)),
             awaited: awaited.clone(),
         })
@@ -199,19 +199,20 @@ impl<O: Object> ObjectReplica<O> {
     /// Describes the state of its log for debugging.
     pub(super) fn describe_log(&self) -> String {
         let Some(logs) = &self.status.logs else { return String::new() };
-        let ObjectLog { object_version, log_follower, input: log_input, own, .. } = &self.logging;
+        let ObjectLog { object_version, log_follower, input: log_input, own_messages, .. } =
+            &self.logging;
         let complete: Vec<_> = logs.complete(&self.status.holders).collect();
         let (awaited, waits) = (&self.status.awaited, log_input.is_some());
         format!(
-            "; logged, {object_version:?}, own {own:?}, waits {waits} for {log_follower:?}, complete {complete:?}, \
+            "; logged, {object_version:?}, own {own_messages:?}, waits {waits} for {log_follower:?}, complete {complete:?}, \
              awaited {awaited:?}"
         )
     }
 
-    /// Number of own messages applied since this member got its seat, and the version after the
-    /// last of them.
-    pub(in crate::replicated) fn own(&self) -> (u64, u64) {
-        self.logging.own
+    /// Number of own messages applied since this member got its seat, and the version of
+    /// the object after the last of them.
+    pub(in crate::replicated) fn own_messages(&self) -> (u64, u64) {
+        self.logging.own_messages
     }
 
     /// Whether delivered messages are logged.
@@ -238,7 +239,7 @@ impl<O: Object> ObjectReplica<O> {
     /// Resets the count of own messages, because this member has left and other members count its
     /// messages from 0 when it returns.
     pub(super) fn reset_own_count(&mut self) {
-        self.logging.own = (0, 0);
+        self.logging.own_messages = (0, 0);
     }
 
     /// Sets the members of the epoch that begins.
@@ -248,7 +249,7 @@ impl<O: Object> ObjectReplica<O> {
         self.logging.durability.begun(others.map(|node| (*node, RegionId(0))));
     }
 
-    /// Notes that a member's log is durable up to a version.
+    /// Notes the last version that a member reports as durable in its log.
     pub(in crate::replicated) fn note_durable(&mut self, by: NodeId, version: u64) {
         self.logging.durability.note_reported(by, version);
     }
@@ -417,25 +418,25 @@ impl<O: Object> ObjectReplica<O> {
             return;
         }
         let logging = &mut self.logging;
-        let version = logging.object_version.version;
+        let position = logging.object_version.version;
         logging.object_version = ObjectVersion {
-            version: version + 1,
+            version: position + 1,
             time: logging.object_version.time.max(time),
             last_update: Some(UpdateId::new(from, record.number())),
         };
         if from.node == me {
-            logging.own = (record.number() + 1, version + 1);
+            logging.own_messages = (record.number() + 1, position + 1);
         }
         let (time, number, is_sound) =
             (logging.object_version.time, record.number(), update.is_some());
         let update = UpdateBytes { bytes: update.unwrap_or_default(), holds: Some(record) };
-        logging.applied(AppliedUpdate { version, time, from, number, is_sound, update });
+        logging.applied(AppliedUpdate { position, time, from, number, is_sound, update });
     }
 
     /// Notes an update that the object contained when it arrived.
     pub(super) fn had(&mut self, from: StreamId, number: u64, me: NodeId) {
         if from.node == me {
-            self.logging.own = (number + 1, self.logging.object_version.version);
+            self.logging.own_messages = (number + 1, self.logging.object_version.version);
         }
     }
 
@@ -466,13 +467,13 @@ impl<O: Object> ObjectReplica<O> {
     fn spread(&mut self, context: &mut ReplicaContext<'_>) -> usize {
         let Some(logs) = &self.status.logs else { return 0 };
         let ObjectLog { durability, log_follower, .. } = &mut self.logging;
-        let own = log_follower.as_ref().map_or(0, LogFollower::durable);
-        for node in durability.unannounced(own) {
-            context.direct(node, ObjectMessage::Durable { key: self.key, version: own });
-            durability.note_announced(node, own);
+        let own_durable = log_follower.as_ref().map_or(0, LogFollower::durable);
+        for node in durability.unannounced(own_durable) {
+            context.direct(node, ObjectMessage::Durable { key: self.key, version: own_durable });
+            durability.note_announced(node, own_durable);
         }
         let complete_members = logs.complete(&self.status.holders).map(|(node, _)| node);
-        usize::from(durability.settle(context.me, own, complete_members))
+        usize::from(durability.settle(context.me, own_durable, complete_members))
     }
 
     /// Announces that this member has the object, if that is not known and the log is complete.

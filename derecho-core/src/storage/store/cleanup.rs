@@ -38,12 +38,12 @@ impl DeadKeys {
 
 impl Store {
     /// Forgets all keys that have not been alive for the cleanup delay, by the time of this record.
-    pub(super) fn clean(&mut self, record: &[u8], version: u64) {
+    pub(super) fn clean(&mut self, record: &[u8], position: u64) {
         let Some(delay) = self.retention.cleanup else { return };
         let Some(until) = (self.format.time)(record).checked_sub(delay) else { return };
         while let Some(key) = self.dead_keys.first(until) {
             for place in self.index.remove(&key).into_iter().flatten() {
-                self.let_go(place, version);
+                self.let_go(place, position);
             }
             self.note_gone(key);
         }

@@ -29,9 +29,9 @@ pub(super) struct PastRecords {
     segments: VecDeque<NumberedSegment>,
     /// Number of the next message of each stream in the past.
     numbers: Vec<Option<u64>>,
-    /// Version at which the past ends, once that is known.
+    /// Position after the last record of the past, once that is known.
     end: Option<u64>,
-    /// Least possible version of the next record of the past.
+    /// Least possible position of the next record of the past.
     next: u64,
     /// Number of records put in.
     records: u64,
@@ -60,7 +60,7 @@ impl Store {
         }
     }
 
-    /// Sets the number of messages before the first delivered record; versions continue from it.
+    /// Sets the number of messages before the first delivered record; positions continue from it.
     /// Returns `false` if another number was set before: then all that has arrived of the past
     /// is worthless.
     pub(in crate::storage) fn begin_at(&mut self, version: u64) -> bool {
@@ -84,22 +84,22 @@ impl Store {
         &mut self,
         stream: u32,
         number: u64,
-        version: u64,
+        position: u64,
         record: &[u8],
     ) -> bool {
         let floor = self.floor();
         let Some(past) = &mut self.past else { return false };
-        if version < past.next || past.end.is_none_or(|end| version >= end) {
+        if position < past.next || past.end.is_none_or(|end| position >= end) {
             return false;
         }
         let index = stream as usize;
         past.numbers.resize(past.numbers.len().max(index + 1), None);
-        (past.next, past.numbers[index]) = (version + 1, Some(number + 1));
-        if version < floor {
+        (past.next, past.numbers[index]) = (position + 1, Some(number + 1));
+        if position < floor {
             return true;
         }
         past.records += 1;
-        let head = StoredHeader { version, number, stream, length: record.len() as u32 };
+        let head = StoredHeader { position, number, stream, length: record.len() as u32 };
         if let Some(last) = past.segments.back_mut()
             && last.segment.put(head, record).is_some()
         {
@@ -203,11 +203,11 @@ impl Store {
             cursor.place_in(&numbered_segment.segment).map(|at| (numbered_segment.number, at));
     }
 
-    /// Returns the segment that contains the record of this version, or that precedes the place
+    /// Returns the segment that contains the record of this position, or that precedes the place
     /// where it would be.
-    fn segment_index_at(&self, version: u64) -> usize {
+    fn segment_index_at(&self, position: u64) -> usize {
         self.segments
-            .partition_point(|numbered_segment| numbered_segment.begins_by(version))
+            .partition_point(|numbered_segment| numbered_segment.begins_by(position))
             .saturating_sub(1)
     }
 }

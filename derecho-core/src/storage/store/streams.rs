@@ -39,7 +39,7 @@ impl Store {
     }
 
     /// Returns what another store must be told of each stream: when it began and ended.
-    pub(in crate::storage) fn known(&self) -> impl Iterator<Item = AnnouncedStream> + '_ {
+    pub(in crate::storage) fn announced(&self) -> impl Iterator<Item = AnnouncedStream> + '_ {
         let ends: BTreeMap<StreamId, u64> =
             self.stream_ends.iter().map(|(at, stream)| (*stream, *at)).collect();
         self.met().map(move |(stream, met)| {
@@ -60,7 +60,7 @@ impl Store {
         announced.collect()
     }
 
-    /// Notes that a stream ended at this version (I-155). An earlier note stands.
+    /// Notes that a stream ended when the store had this version (I-155). An earlier note stands.
     pub fn end(&mut self, stream: StreamId, version: u64) {
         if self.ended.insert(stream) {
             let place = self.stream_ends.partition_point(|(other, _)| *other <= version);
@@ -75,8 +75,8 @@ impl Store {
         ended.into_iter().for_each(|stream| self.end(stream, self.version));
     }
 
-    /// Takes out the first stream that had ended at this version. The stream no longer counts as
-    /// ended here.
+    /// Takes out the first stream that ended when the store had this version or a lower one. The
+    /// stream no longer counts as ended here.
     pub(in crate::storage) fn take_ended(&mut self, version: u64) -> Option<StreamId> {
         let is_over = self.stream_ends.first().is_some_and(|(over, _)| *over <= version);
         let (_, stream) = is_over.then(|| self.stream_ends.remove(0))?;
@@ -84,7 +84,7 @@ impl Store {
         Some(stream)
     }
 
-    /// Streams that have ended, with the version at which they ended, in order of version.
+    /// Streams that have ended, with the version of the store at that time, in order of version.
     pub fn ended_streams(&self) -> &[(u64, StreamId)] {
         &self.stream_ends
     }
@@ -141,13 +141,13 @@ mod tests {
                 ours.end(stream(number), 0);
             }
         }
-        for (stream, (met, ended_at)) in ours.known() {
+        for (stream, (met, ended_at)) in ours.announced() {
             theirs.meet(stream, met);
             if ended_at < u64::MAX {
                 theirs.end(stream, ended_at);
             }
         }
-        assert_eq!(theirs.known().collect::<Vec<_>>(), ours.known().collect::<Vec<_>>());
+        assert_eq!(theirs.announced().collect::<Vec<_>>(), ours.announced().collect::<Vec<_>>());
         assert_eq!(theirs.ended_streams(), ours.ended_streams());
         assert_eq!(ours.number_of(stream(MANY - 1)), Some(4));
         assert_eq!(theirs.number_of(stream(MANY)), None);

@@ -55,15 +55,15 @@ impl Store {
         self.spare.extend(memory.filter(|memory| has_room && memory.size() == LARGEST));
     }
 
-    /// In a store that keeps everything: drops whole segments below this version, which are no
+    /// In a store that keeps everything: drops whole segments before position `end`, which are no
     /// longer needed.
-    pub(in crate::storage) fn let_go_below(&mut self, version: u64) {
-        while self.segments.get(1).is_some_and(|next| next.begins_by(version)) {
+    pub(in crate::storage) fn let_go_below(&mut self, end: u64) {
+        while self.segments.get(1).is_some_and(|next| next.begins_by(end)) {
             self.pop_first();
         }
     }
 
-    /// Version below which no record is kept, if records are removed strictly in order.
+    /// Position of the first record that can be kept, if records are removed strictly in order.
     pub(in crate::storage) fn floor(&self) -> u64 {
         self.floor_at(self.version)
     }
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(sizes(&store), [16, 32, 64, 128]);
         for (version, first) in [(0, 0), (15, 0), (16, 16), (47, 16), (48, 48), (999, 112)] {
             store.let_go_below(version);
-            assert_eq!(store.segments[0].segment.head(0).version, first, "below {version}");
+            assert_eq!(store.segments[0].segment.head(0).position, first, "below {version}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A subgroup store's log: the requests to its log follower, and the announcements to all members.
 //!
-//! Owns: the version at which each epoch begins, for the log. Never does: put anything into a log;
+//! Owns: the position at which each epoch begins, for the log. Never does: put anything into a log;
 //! the log follower does.
 
 use alloc::boxed::Box;
@@ -189,7 +189,7 @@ impl SubgroupStore {
         }
     }
 
-    /// Applies the changes of epoch up to this version of the waiting records.
+    /// Applies the changes of epoch at this position of the waiting records or before.
     pub(super) fn apply_epoch_changes(&mut self, waited: u64) {
         let StoreStage::Lacks(lacking) = &mut self.stage else { return };
         let Some(log_follower) = &mut self.log_follower else { return };

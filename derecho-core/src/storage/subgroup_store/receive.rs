@@ -79,14 +79,14 @@ impl SubgroupStore {
             let Some(&stream) = streams.get(head.stream as usize) else {
                 return BlockResult::Invalid;
             };
-            if head.version.max(head.number) == u64::MAX {
+            if head.position.max(head.number) == u64::MAX {
                 // No record could follow this one.
                 return BlockResult::Invalid;
             }
             if lacking.waiting.is_some() {
-                self.store.resume(head.version);
+                self.store.resume(head.position);
                 self.store.restore(stream, head.number, bytes);
-            } else if !self.store.put_before(stream, head.number, head.version, bytes) {
+            } else if !self.store.put_before(stream, head.number, head.position, bytes) {
                 return BlockResult::Invalid;
             }
             match partial.is_empty() {

@@ -9,7 +9,7 @@ use super::literals::{bound, label, list, literal, quoted};
 use super::{IdlPrinter, NotInIdl, parts_of};
 use crate::data::Value;
 use crate::model::{
-    BitField, Case, Element, HashedName, Literal, NO_BOUND, NodeKind, Structure, StructureMember,
+    BitField, Case, Element, Flag, Literal, NO_BOUND, NodeKind, Structure, StructureMember,
     TypeGraph, TypeNodeId, Union,
 };
 
@@ -304,11 +304,11 @@ impl<'a> IdlPrinter<'a> {
     fn flags(
         &self,
         of: TypeNodeId,
-        flags: &[(HashedName, u32)],
+        flags: &[Flag],
         text: &mut DefinitionText,
     ) -> Result<(), NotInIdl> {
         let mut next = 0;
-        for (index, (name, position)) in flags.iter().enumerate() {
+        for (index, Flag { name, position }) in flags.iter().enumerate() {
             let notes =
                 if *position == next { String::new() } else { format!("@position({position}) ") };
             next = position + 1;

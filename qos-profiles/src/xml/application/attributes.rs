@@ -58,7 +58,8 @@ impl TypeReader<'_> {
     /// Reports an attribute with an invalid value.
     fn unfit(
         &mut self,
-        (attribute, text): (&str, &str),
+        attribute: &str,
+        text: &str,
         expected: &str,
         element: &Element,
         path: &ElementPath<'_>,
@@ -103,7 +104,7 @@ impl TypeReader<'_> {
             return Some(format!("_{name}"));
         }
         let expected = "expected a letter, then letters, digits and `_`";
-        self.unfit(("name", name), expected, element, path);
+        self.unfit("name", name, expected, element, path);
         None
     }
 
@@ -125,7 +126,7 @@ impl TypeReader<'_> {
             return Some(absolute.to_owned() + &parts.join("::"));
         }
         let expected = "expected a name, with `::` after each module";
-        self.unfit((attribute, text), expected, element, path);
+        self.unfit(attribute, text, expected, element, path);
         None
     }
 
@@ -147,7 +148,7 @@ impl TypeReader<'_> {
             return Some(text.to_owned());
         }
         let expected = "expected a number, or an expression of numbers and constants";
-        self.unfit((attribute, text), expected, element, path);
+        self.unfit(attribute, text, expected, element, path);
         None
     }
 
@@ -186,7 +187,7 @@ impl TypeReader<'_> {
         for letter in inner.chars() {
             if letter.is_control() {
                 let expected = "expected printable letters";
-                self.unfit((attribute, text), expected, element, path);
+                self.unfit(attribute, text, expected, element, path);
                 return None;
             }
             if letter == mark || letter == '\\' {
@@ -232,7 +233,7 @@ impl TypeReader<'_> {
             Some((_, kind)) if kind == "hash" => notes += "@autoid(HASH) ",
             Some((_, kind)) if kind == "sequential" => notes += "@autoid(SEQUENTIAL) ",
             Some((text, _)) => {
-                self.unfit(("autoid", text), "expected `sequential` or `hash`", element, path);
+                self.unfit("autoid", text, "expected `sequential` or `hash`", element, path);
             }
         }
         notes
@@ -330,12 +331,8 @@ impl TypeReader<'_> {
                 Some(format!("sequence<{}{}>", kind?, bound(most)))
             }
             (Some((which, key)), None) => {
-                let parts = (
-                    element.attribute("mapKeyNonBasicTypeName"),
-                    element.attribute("mapKeyStringMaxLength"),
-                );
                 let names = [which, "mapKeyNonBasicTypeName", "mapKeyStringMaxLength"];
-                let key = self.kind(key, parts, names, element, path)?;
+                let key = self.kind(key, names, element, path)?;
                 let most = match element.attribute("mapMaxLength") {
                     None => None,
                     Some(text) => self.bound(text, "mapMaxLength", element, path)?,
@@ -348,18 +345,17 @@ impl TypeReader<'_> {
     /// Returns the type that `type` and `nonBasicTypeName` name.
     pub(super) fn type_of(&mut self, element: &Element, path: &ElementPath<'_>) -> Option<String> {
         let kind = self.required(element, "type", path)?;
-        let parts = (element.attribute("nonBasicTypeName"), element.attribute("stringMaxLength"));
-        self.kind(kind, parts, ["type", "nonBasicTypeName", "stringMaxLength"], element, path)
+        self.kind(kind, ["type", "nonBasicTypeName", "stringMaxLength"], element, path)
     }
 
     pub(super) fn kind(
         &mut self,
         kind: &str,
-        (name, bound): (Option<&str>, Option<&str>),
         [which, of_name, of_bound]: [&str; 3],
         element: &Element,
         path: &ElementPath<'_>,
     ) -> Option<String> {
+        let (name, bound) = (element.attribute(of_name), element.attribute(of_bound));
         let Some((_, idl)) = KINDS.iter().find(|(known, _)| *known == kind) else {
             let found = format!("{which}: found {}", quoted(kind));
             let expected = "expected a basic type such as `int32`, `float64` or `string`, or `nonBasic` with the type's name in";

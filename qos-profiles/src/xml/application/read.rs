@@ -22,13 +22,14 @@ const MOST_PARAMETERS: usize = 100;
 
 /// Reads a domain; `None` if it must not be referred to.
 pub(in crate::xml) fn domain(
-    library: (&str, &mut Library),
+    library_name: &str,
+    library: &mut Library,
     element: &Element,
     path: &ElementPath<'_>,
     report: &mut FileReport,
 ) -> Option<DomainOrParticipant> {
     attributes(report, element, &["name", "base_name", "domain_id"], path);
-    ApplicationReader { library, report, room: Box::default() }.domain_or_participant(
+    ApplicationReader { library_name, library, report, room: Box::default() }.domain_or_participant(
         element,
         path,
         &["register_type", "topic"],
@@ -37,7 +38,8 @@ pub(in crate::xml) fn domain(
 
 /// Reads a participant; `None` if it must not be referred to.
 pub(in crate::xml) fn participant(
-    library: (&str, &mut Library),
+    library_name: &str,
+    library: &mut Library,
     element: &Element,
     path: &ElementPath<'_>,
     report: &mut FileReport,
@@ -52,12 +54,13 @@ pub(in crate::xml) fn participant(
         "data_reader",
         "domain_participant_qos",
     ];
-    ApplicationReader { library, report, room: Box::default() }
+    ApplicationReader { library_name, library, report, room: Box::default() }
         .domain_or_participant(element, path, &PARTS)
 }
 
 struct ApplicationReader<'a> {
-    library: (&'a str, &'a mut Library),
+    library_name: &'a str,
+    library: &'a mut Library,
     report: &'a mut FileReport,
     /// Name of the domain or participant, in its library.
     room: Box<str>,
@@ -77,8 +80,8 @@ impl ApplicationReader<'_> {
         let name = self.name(element, path);
         self.room = name.unwrap_or_default().into();
         let mut owner = DomainOrParticipant {
-            library: self.library.0.into(),
-            name: crate::xml::model::full_name(self.library.0, &self.room),
+            library: self.library_name.into(),
+            name: crate::xml::model::full_name(self.library_name, &self.room),
             base: self.reference(element, "base_name", path),
             domain: self.reference(element, "domain_ref", path),
             id: self.domain_id(element, path),
@@ -378,22 +381,22 @@ impl ApplicationReader<'_> {
     ) -> Option<Box<str>> {
         attributes(self.report, element, &["base_name"], path);
         let (_, spelling) = kind_of(&element.name)?;
-        let entry = entity::read((kind, spelling), element, path, self.report)?;
+        let entry = entity::read(kind, spelling, element, path, self.report)?;
         let name = format!("{}/{name}", self.room);
-        if let Some(other) = self.library.1.taken(&name, Some(kind)) {
+        if let Some(other) = self.library.taken(&name, Some(kind)) {
             // A second entity or library of the same name is only reported as an error.
             let error = taken(&element.name, &name, &other);
             self.report_error(element.at, path, error);
             return None;
         }
-        let full_name = crate::xml::model::full_name(self.library.0, &name).into();
+        let full_name = crate::xml::model::full_name(self.library_name, &name).into();
         let entry = PolicySet {
             name: Some(name.as_str().into()),
             path: Some(path.to_string().into()),
             topic: topic.map(Into::into),
             ..entry
         };
-        self.library.1.add_entry(&name, entry);
+        self.library.add_entry(&name, entry);
         Some(full_name)
     }
 

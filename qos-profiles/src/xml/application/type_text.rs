@@ -65,7 +65,8 @@ impl TypeText {
         outer: Option<u32>,
         element: &'static str,
         label: Option<&str>,
-        (file, at): (&Arc<str>, LineColumn),
+        file: &Arc<str>,
+        at: LineColumn,
     ) -> u32 {
         let number = u32::try_from(self.origins.len()).expect("lines are limited");
         let file = Arc::clone(file);

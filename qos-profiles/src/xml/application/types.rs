@@ -63,8 +63,8 @@ impl TypeReader<'_> {
     /// Adds the element around all types of a file.
     pub(in crate::xml) fn root(&mut self, in_dds: bool, element: &Element) -> u32 {
         let outer =
-            in_dds.then(|| self.text.element(None, "dds", None, (&self.report.file, element.at)));
-        self.text.element(outer, "types", None, (&self.report.file, element.at))
+            in_dds.then(|| self.text.element(None, "dds", None, &self.report.file, element.at));
+        self.text.element(outer, "types", None, &self.report.file, element.at)
     }
 
     pub(super) fn report_error(
@@ -118,7 +118,7 @@ impl TypeReader<'_> {
 
     fn open(&mut self, outer: u32, kind: &'static str, element: &Element) -> u32 {
         let label = element.attribute("name").map(|name| name.chars().take(60).collect::<String>());
-        self.text.element(Some(outer), kind, label.as_deref(), (&self.report.file, element.at))
+        self.text.element(Some(outer), kind, label.as_deref(), &self.report.file, element.at)
     }
 
     fn module(&mut self, outer: u32, element: &Element, path: &ElementPath<'_>) {
