@@ -7,6 +7,7 @@ use iceoryx2::port::listener::Listener;
 use iceoryx2::port::notifier::Notifier;
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
+use iceoryx2::port::update_connections::UpdateConnections;
 use iceoryx2::prelude::*;
 use iceoryx2::service::port_factory::{event, publish_subscribe};
 use peer_protocol::{Peer, PeerOptions, PeerReader, PeerResult, PeerWriter};
@@ -17,8 +18,8 @@ const BUFFER_BYTES: usize = 16 << 20;
 const BUFFER_MESSAGES: usize = 1024;
 /// Minimum number of messages in the buffer of a subscriber.
 const FEWEST_BUFFERED: usize = 8;
-/// Number of polls between two looks at the clock.
-const POLLS: u32 = 64;
+/// Number of polls after which other processes may run: there may be more of them than cores.
+const POLLS: u32 = 1000;
 
 struct IceoryxPeer {
     node: Node<ipc::Service>,
@@ -77,6 +78,8 @@ impl Peer for IceoryxPeer {
         set_log_level(LogLevel::Error);
         let mut config = Config::default();
         // Files of one session do not mix with those of others, and can be told from them.
+        let folder = std::env::temp_dir().join("iceoryx2");
+        config.global.set_root_path(&Path::new(folder.as_os_str().as_encoded_bytes())?);
         config.global.prefix = FileName::new(format!("{}_", options.session).as_bytes())?;
         let node = NodeBuilder::new()
             .config(&config)
@@ -118,6 +121,7 @@ impl Peer for IceoryxPeer {
 
 impl PeerWriter for IceoryxWriter {
     fn matched(&mut self) -> PeerResult<usize> {
+        self.publisher.update_connections()?;
         Ok(self.service.dynamic_config().number_of_subscribers())
     }
 
@@ -149,6 +153,8 @@ impl IceoryxReader {
 
 impl PeerReader for IceoryxReader {
     fn matched(&mut self) -> PeerResult<usize> {
+        // Connects to the publisher, which has sent nothing yet.
+        self.subscriber.update_connections()?;
         Ok(self.service.dynamic_config().number_of_publishers())
     }
 
@@ -169,6 +175,9 @@ impl PeerReader for IceoryxReader {
                             break;
                         }
                         std::hint::spin_loop();
+                    }
+                    if !self.subscriber.has_samples()? {
+                        std::thread::yield_now();
                     }
                 }
             }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 /// An error of a peer.
-pub type PeerError = Box<dyn std::error::Error>;
+pub type PeerError = Box<dyn std::error::Error + Send + Sync>;
 /// Result of an operation of a peer.
 pub type PeerResult<T> = Result<T, PeerError>;
 
@@ -80,6 +80,9 @@ pub struct PeerOptions {
     /// Variant of the system, if the peer has several.
     #[arg(long, default_value = "")]
     pub variant: String,
+    /// Whether the role is `pub` or `ping`: exactly one process of a session.
+    #[arg(skip)]
+    pub leads: bool,
 }
 
 #[derive(Parser)]
@@ -103,9 +106,9 @@ enum PeerRole {
 /// Runs the role that the command line names.
 pub fn run<P: Peer>() -> PeerResult<()> {
     match PeerCommand::parse().role {
-        PeerRole::Pub(options) => roles::publish::<P>(&options),
+        PeerRole::Pub(options) => roles::publish::<P>(&PeerOptions { leads: true, ..options }),
         PeerRole::Sub(options) => roles::subscribe::<P>(&options),
-        PeerRole::Ping(options) => roles::ping::<P>(&options),
+        PeerRole::Ping(options) => roles::ping::<P>(&PeerOptions { leads: true, ..options }),
         PeerRole::Pong(options) => roles::pong::<P>(&options),
     }
 }
