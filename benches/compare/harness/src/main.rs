@@ -208,13 +208,13 @@ impl Comparison {
         let seconds = self.log.seconds;
         let first = self
             .site
-            .measure(&built.command, scenario, scenario.first_count())
-            .or_else(|_| self.site.measure(&built.command, scenario, scenario.first_count()))?;
+            .measure(built, scenario, scenario.first_count())
+            .or_else(|_| self.site.measure(built, scenario, scenario.first_count()))?;
         let count = count_for(first.rate, scenario, seconds * WARM_UP_PART);
         let second = self
             .site
-            .measure(&built.command, scenario, count)
-            .or_else(|_| self.site.measure(&built.command, scenario, count))?;
+            .measure(built, scenario, count)
+            .or_else(|_| self.site.measure(built, scenario, count))?;
         Ok(count_for(second.rate, scenario, seconds))
     }
 
@@ -227,8 +227,7 @@ impl Comparison {
             turns.rotate_left(turn);
             for planned in turns {
                 let near = probe(&self.squall, scenario);
-                let command = &planned.built.command;
-                let found = self.site.measure(command, scenario, planned.count);
+                let found = self.site.measure(&planned.built, scenario, planned.count);
                 let found = near.and_then(|near| Ok((near.rate, found?)));
                 let label = planned.built.system.label;
                 match &found {

@@ -10,12 +10,10 @@ use serde_json::Value;
 
 use crate::process::PeerProcess;
 use crate::scenario::Scenario;
-use crate::systems::PeerCommand;
+use crate::systems::{BuiltSystem, PeerCommand};
 
 /// Folder of shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
-/// Beginnings of the names of shared memory that systems leave behind if a process is ended.
-const LEFT_BEHIND: [&str; 4] = ["fastrtps_", "sem.fastrtps_", "fast_datasharing_", "sem.fast_dat"];
 /// Seconds of the bare ring before each measurement.
 const PROBE_SECONDS: &str = "0.1";
 
@@ -48,17 +46,17 @@ impl MeasuringSite {
     /// Runs one measurement.
     pub(crate) fn measure(
         &mut self,
-        peer: &PeerCommand,
+        built: &BuiltSystem,
         scenario: Scenario,
         count: u64,
     ) -> Result<Figures, String> {
         self.sessions += 1;
         let session = format!("compare{}x{}", std::process::id(), self.sessions);
         let before = names_in(Path::new(SHARED_MEMORY));
-        let figures = self.run(peer, scenario, count, &session);
+        let figures = self.run(&built.command, scenario, count, &session);
         for name in names_in(Path::new(SHARED_MEMORY)).difference(&before) {
-            let is_ours = name.contains(&session);
-            if is_ours || LEFT_BEHIND.iter().any(|start| name.starts_with(start)) {
+            let mut left = built.system.leaves.iter().copied().chain([session.as_str()]);
+            if left.any(|part| name.contains(part)) {
                 // Another process may have removed it meanwhile.
                 let _ = std::fs::remove_file(Path::new(SHARED_MEMORY).join(name));
             }

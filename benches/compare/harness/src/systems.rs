@@ -38,6 +38,8 @@ pub(crate) struct ComparedSystem {
     pub(crate) loss: &'static str,
     pub(crate) order: &'static str,
     pub(crate) crash: &'static str,
+    /// Parts of the names of shared memory that a process may leave behind.
+    pub(crate) leaves: &'static [&'static str],
 }
 
 /// Name of the system that all others are compared with first.
@@ -60,6 +62,7 @@ pub(crate) const SYSTEMS: [ComparedSystem; 10] = [
         loss: "none; the writer waits",
         order: "one order of all writers at all readers",
         crash: "all surviving readers deliver the same samples",
+        leaves: &[],
     },
     ComparedSystem {
         name: UNORDERED,
@@ -70,6 +73,7 @@ pub(crate) const SYSTEMS: [ComparedSystem; 10] = [
         loss: "none; the writer waits",
         order: EACH_WRITER,
         crash: NO_AGREEMENT,
+        leaves: &[],
     },
     ComparedSystem {
         name: "iceoryx2-poll",
@@ -80,6 +84,7 @@ pub(crate) const SYSTEMS: [ComparedSystem; 10] = [
         loss: "none without safe overflow; the publisher retries until there is room",
         order: EACH_WRITER,
         crash: NO_AGREEMENT,
+        leaves: &[],
     },
     ComparedSystem {
         name: "iceoryx2-events",
@@ -90,6 +95,7 @@ pub(crate) const SYSTEMS: [ComparedSystem; 10] = [
         loss: "none without safe overflow; the publisher retries until there is room",
         order: EACH_WRITER,
         crash: NO_AGREEMENT,
+        leaves: &[],
     },
     ComparedSystem {
         name: "zenoh",
@@ -100,6 +106,7 @@ pub(crate) const SYSTEMS: [ComparedSystem; 10] = [
         loss: "none while the sessions last, with congestion control *block*",
         order: EACH_WRITER,
         crash: NO_AGREEMENT,
+        leaves: &[".zenoh"],
     },
     ComparedSystem {
         name: "cyclone",
@@ -110,6 +117,7 @@ pub(crate) const SYSTEMS: [ComparedSystem; 10] = [
         loss: RTPS_LOSS,
         order: EACH_WRITER,
         crash: NO_AGREEMENT,
+        leaves: &[],
     },
     ComparedSystem {
         name: "fastdds-shm",
@@ -120,6 +128,7 @@ pub(crate) const SYSTEMS: [ComparedSystem; 10] = [
         loss: RTPS_LOSS,
         order: EACH_WRITER,
         crash: NO_AGREEMENT,
+        leaves: &["fastrtps_", "fast_datasharing_"],
     },
     ComparedSystem {
         name: "fastdds-sharing",
@@ -130,6 +139,7 @@ pub(crate) const SYSTEMS: [ComparedSystem; 10] = [
         loss: RTPS_LOSS,
         order: EACH_WRITER,
         crash: NO_AGREEMENT,
+        leaves: &["fastrtps_", "fast_datasharing_"],
     },
     ComparedSystem {
         name: "dust_dds",
@@ -140,6 +150,7 @@ pub(crate) const SYSTEMS: [ComparedSystem; 10] = [
         loss: RTPS_LOSS,
         order: EACH_WRITER,
         crash: NO_AGREEMENT,
+        leaves: &[],
     },
     ComparedSystem {
         name: "rustdds",
@@ -150,6 +161,7 @@ pub(crate) const SYSTEMS: [ComparedSystem; 10] = [
         loss: RTPS_LOSS,
         order: EACH_WRITER,
         crash: NO_AGREEMENT,
+        leaves: &[],
     },
 ];
 

@@ -11,9 +11,7 @@ use dust_dds::infrastructure::qos::{DataReaderQos, DataWriterQos, QosKind};
 use dust_dds::infrastructure::qos_policy::{
     HistoryQosPolicy, HistoryQosPolicyKind, ReliabilityQosPolicy, ReliabilityQosPolicyKind,
 };
-use dust_dds::infrastructure::sample_info::{
-    ANY_INSTANCE_STATE, ANY_SAMPLE_STATE, ANY_VIEW_STATE,
-};
+use dust_dds::infrastructure::sample_info::{ANY_INSTANCE_STATE, ANY_SAMPLE_STATE, ANY_VIEW_STATE};
 use dust_dds::infrastructure::status::{NO_STATUS, StatusKind};
 use dust_dds::infrastructure::time::{Duration as DdsDuration, DurationKind};
 use dust_dds::infrastructure::type_support::DdsType;
@@ -23,10 +21,11 @@ use dust_dds::topic_definition::topic::Topic;
 use dust_dds::wait_set::{Condition, WaitSet};
 use peer_protocol::{Peer, PeerError, PeerOptions, PeerReader, PeerResult, PeerWriter};
 
-/// Bytes and number of samples that a writer keeps until they are acknowledged, at most.
-const HISTORY_BYTES: usize = 16 << 20;
+/// Bytes and number of samples that a writer keeps until they are acknowledged, at most: less than
+/// the receive buffer of a socket, because lost fragments are expensive.
+const HISTORY_BYTES: usize = 2 << 20;
 const MOST_SAMPLES: usize = 1000;
-const FEWEST_SAMPLES: usize = 8;
+const FEWEST_SAMPLES: usize = 2;
 /// Maximum number of samples of one take.
 const BATCH: i32 = 1000;
 /// Longest wait of a write for room, and for acknowledgements.
@@ -135,9 +134,7 @@ impl Peer for DustPeer {
         let condition = reader.get_statuscondition();
         condition.set_enabled_statuses(&[StatusKind::DataAvailable]).map_err(failed)?;
         let mut wait_set = WaitSet::new();
-        wait_set
-            .attach_condition(Condition::StatusCondition(condition.clone()))
-            .map_err(failed)?;
+        wait_set.attach_condition(Condition::StatusCondition(condition.clone())).map_err(failed)?;
         Ok(DustReader { reader, wait_set, _condition: condition })
     }
 }

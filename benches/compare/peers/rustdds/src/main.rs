@@ -17,13 +17,20 @@ use rustdds::{
     RepresentationIdentifier, StatusEvented, Topic, TopicKind,
 };
 
-/// Bytes and number of samples in a history, at most. A full history drops its oldest samples, so
-/// it is larger than a measurement needs.
-const HISTORY_BYTES: usize = 1 << 30;
-const MOST_SAMPLES: usize = 1_000_000;
-const FEWEST_SAMPLES: usize = 32;
+/// Bytes and number of samples that a writer keeps until they are acknowledged, at most: less than
+/// the receive buffer of a socket. A full history makes the writer wait.
+const WRITER_HISTORY: HistoryLimits = HistoryLimits { bytes: 2 << 20, most: 1000, fewest: 2 };
+/// The same of a reader, which acknowledges before the application takes: a full history drops its
+/// oldest samples, so it is larger than a measurement needs.
+const READER_HISTORY: HistoryLimits = HistoryLimits { bytes: 1 << 30, most: 1_000_000, fewest: 32 };
 /// Longest wait of a write for room, and for acknowledgements.
 const STALL: Duration = Duration::from_secs(10);
+
+struct HistoryLimits {
+    bytes: usize,
+    most: usize,
+    fewest: usize,
+}
 
 /// Encoding of a sample: the bytes themselves.
 struct PlainAdapter;
@@ -75,7 +82,7 @@ impl DefaultDecoder<Bytes> for PlainAdapter {
 
 struct RustDdsPeer {
     participant: DomainParticipant,
-    qos: QosPolicies,
+    size: usize,
 }
 
 struct RustDdsWriter {
@@ -102,9 +109,22 @@ fn failed(error: impl std::fmt::Debug) -> PeerError {
 }
 
 impl RustDdsPeer {
-    fn topic(&self, name: &str) -> PeerResult<Topic> {
+    fn qos(&self, history: HistoryLimits) -> QosPolicies {
+        let samples = (history.bytes / self.size).clamp(history.fewest, history.most) as i32;
+        QosPolicyBuilder::new()
+            .reliability(Reliability::Reliable { max_blocking_time: STALL.into() })
+            .history(History::KeepAll)
+            .resource_limits(ResourceLimits {
+                max_samples: samples,
+                max_instances: 1,
+                max_samples_per_instance: samples,
+            })
+            .build()
+    }
+
+    fn topic(&self, name: &str, qos: &QosPolicies) -> PeerResult<Topic> {
         let (name, of) = (name.to_owned(), "Bytes".to_owned());
-        self.participant.create_topic(name, of, &self.qos, TopicKind::NoKey).map_err(failed)
+        self.participant.create_topic(name, of, qos, TopicKind::NoKey).map_err(failed)
     }
 }
 
@@ -113,30 +133,23 @@ impl Peer for RustDdsPeer {
     type Reader = RustDdsReader;
 
     fn open(options: &PeerOptions) -> PeerResult<RustDdsPeer> {
-        let samples = (HISTORY_BYTES / options.size).clamp(FEWEST_SAMPLES, MOST_SAMPLES) as i32;
-        let limits = ResourceLimits {
-            max_samples: samples,
-            max_instances: 1,
-            max_samples_per_instance: samples,
-        };
-        let qos = QosPolicyBuilder::new()
-            .reliability(Reliability::Reliable { max_blocking_time: STALL.into() })
-            .history(History::KeepAll)
-            .resource_limits(limits)
-            .build();
         let participant = DomainParticipant::new(0).map_err(failed)?;
-        Ok(RustDdsPeer { participant, qos })
+        Ok(RustDdsPeer { participant, size: options.size })
     }
 
     fn writer(&self, topic: &str, _readers: usize) -> PeerResult<RustDdsWriter> {
-        let publisher = self.participant.create_publisher(&self.qos).map_err(failed)?;
-        let writer = publisher.create_datawriter_no_key(&self.topic(topic)?, None);
-        Ok(RustDdsWriter { writer: writer.map_err(failed)?, matched: 0 })
+        let qos = self.qos(WRITER_HISTORY);
+        let publisher = self.participant.create_publisher(&qos).map_err(failed)?;
+        let topic = self.topic(topic, &qos)?;
+        let writer = publisher.create_datawriter_no_key(&topic, Some(qos)).map_err(failed)?;
+        Ok(RustDdsWriter { writer, matched: 0 })
     }
 
     fn reader(&self, topic: &str, _readers: usize) -> PeerResult<RustDdsReader> {
-        let subscriber = self.participant.create_subscriber(&self.qos).map_err(failed)?;
-        let reader = subscriber.create_simple_datareader_no_key(&self.topic(topic)?, None);
+        let qos = self.qos(READER_HISTORY);
+        let subscriber = self.participant.create_subscriber(&qos).map_err(failed)?;
+        let topic = self.topic(topic, &qos)?;
+        let reader = subscriber.create_simple_datareader_no_key(&topic, Some(qos));
         Ok(RustDdsReader { reader: reader.map_err(failed)?, matched: 0 })
     }
 }
@@ -157,9 +170,10 @@ impl PeerWriter for RustDdsWriter {
         self.writer.write(bytes.into(), None).map_err(failed)
     }
 
+    /// Waits for acknowledgements for a limited time; what the subscribers count decides.
     fn finish(&mut self) -> PeerResult<()> {
-        let acknowledged = self.writer.wait_for_acknowledgments(STALL).map_err(failed)?;
-        if acknowledged { Ok(()) } else { Err("RustDDS: no acknowledgements".into()) }
+        self.writer.wait_for_acknowledgments(STALL).map_err(failed)?;
+        Ok(())
     }
 }
 
