@@ -85,7 +85,10 @@ impl MeasuringSite {
                 command.arg("--index").arg(index.to_string());
             }
             command.args(&peer.after);
-            command.env("TMPDIR", &self.folder).env("SQUALL_RUNTIME_DIR", self.folder.join("s"));
+            command
+                .env_remove("RUST_BACKTRACE")
+                .env("TMPDIR", &self.folder)
+                .env("SQUALL_RUNTIME_DIR", self.folder.join("s"));
             PeerProcess::start(format!("{role} {index}"), &mut command, deadline)
         };
         let mut peers = Vec::new();

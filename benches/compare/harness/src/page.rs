@@ -9,13 +9,15 @@ use crate::systems::{ATOMIC, ComparedSystem, SYSTEMS, UNORDERED};
 
 /// Folder of the plots, beside the page.
 pub(crate) const PLOTS: &str = "compare";
+/// Longest line of a paragraph.
+const LINE: usize = 150;
 
 /// Returns the system with a name, if it is known.
 pub(crate) fn system(name: &str) -> Option<&'static ComparedSystem> {
     SYSTEMS.iter().find(|system| system.name == name)
 }
 
-/// Returns the name of a system in tables.
+/// Returns the label of a system in tables.
 pub(crate) fn label(name: &str) -> &str {
     system(name).map_or(name, |system| system.label)
 }
@@ -183,30 +185,63 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "/")
 }
 
+/// Returns a paragraph in lines of at most [`LINE`] characters.
+fn wrapped(paragraph: &str) -> String {
+    let (mut text, mut length) = (String::new(), 0);
+    for word in paragraph.split(' ') {
+        let width = word.chars().count();
+        let is_first = length == 0;
+        if !is_first && length + 1 + width > LINE {
+            text.push('\n');
+            length = 0;
+        } else if !is_first {
+            text.push(' ');
+            length += 1;
+        }
+        text.push_str(word);
+        length += width;
+    }
+    text.push('\n');
+    text
+}
+
 /// Returns the page.
 pub(crate) fn page(log: &RunLog) -> String {
     let machine = &log.machine;
-    let mut text = format!(
-        "# Beside other systems\n\n\
-         Squall DDS and other systems in one run: one publisher, one or three subscribers, each a process of its own, on one host. \
-         This page is written by `{}`.\n\n\
-         **Machine**: {} cores of {}, {} GiB, Linux {}, {}. Load average before the run: {}.\n\n\
-         **Method**: each system sends the same payloads, which the publisher writes whole and the subscribers check at both ends; \
-         delivery is reliable, and a full queue makes the publisher wait. A measurement with a lost, repeated or corrupt message is \
-         invalid. Two warm-ups choose the number of messages for about {} s. Then follow {} repeats; in each, the systems take turns, \
-         beginning with another one each time. A bare polling ring runs right before each measurement and shows how near the cores \
-         are at that moment. Figures are medians (with quartiles) over the repeats; ratios are medians of the ratios within a repeat. \
-         [The README](../../benches/compare/README.md) describes the settings of each system.\n",
-        log.command,
-        machine.cores,
-        machine.processor,
-        machine.memory_gib,
-        machine.kernel,
-        machine.distribution,
-        machine.load_before,
-        three_digits(log.seconds),
-        log.repeats,
-    );
+    let paragraphs = [
+        format!(
+            "Squall DDS and other systems in one run: one publisher, one or three subscribers, each \
+             a process of its own, on one host. This page is written by `{}`.",
+            log.command
+        ),
+        format!(
+            "**Machine**: {} cores of {}, {} GiB, Linux {}, {}. Load average before the run: {}.",
+            machine.cores,
+            machine.processor,
+            machine.memory_gib,
+            machine.kernel,
+            machine.distribution,
+            machine.load_before
+        ),
+        format!(
+            "**Method**: each system sends the same payloads, which the publisher writes whole and \
+             the subscribers check at both ends. Delivery is reliable, and a full queue makes the \
+             publisher wait. A measurement with a lost, repeated or corrupt message is invalid. Two \
+             warm-ups choose the number of messages for about {} s. In each of {} repeats the \
+             systems take turns, and another one begins each time. A bare polling ring runs right \
+             before each measurement and shows how near the cores are at that moment. Figures are \
+             medians (with quartiles) over the repeats; ratios are medians of the ratios within a \
+             repeat. [The README](../../benches/compare/README.md) states the settings of each \
+             system.",
+            three_digits(log.seconds),
+            log.repeats
+        ),
+    ];
+    let mut text = "# Beside other systems\n".to_owned();
+    for paragraph in paragraphs {
+        text.push('\n');
+        text.push_str(&wrapped(&paragraph));
+    }
     let mut section = |title: &str, parts: &[String]| {
         // Writing to a string never fails.
         let _ = write!(text, "\n## {title}\n{}", parts.join("\n"));
@@ -250,6 +285,13 @@ mod tests {
         ] {
             assert!(text.contains(part), "no `{part}` in\n{text}");
         }
+    }
+
+    #[test]
+    fn paragraphs_are_wrapped_between_words() {
+        let text = wrapped(&["word"; 100].join(" "));
+        assert!(text.lines().all(|line| line.len() <= LINE && line.ends_with("word")));
+        assert_eq!(text.split_whitespace().count(), 100);
     }
 
     #[test]

@@ -91,7 +91,9 @@ impl PeerProcess {
     fn fail(&mut self, what: &str) -> String {
         self.stop();
         let errors = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();
-        let last: String = errors.lines().rev().take(2).collect::<Vec<_>>().join(" / ");
+        let lines = errors.lines().filter(|line| !line.trim().is_empty());
+        let lines: Vec<&str> = lines.filter(|line| !line.starts_with("note:")).collect();
+        let last = lines[lines.len().saturating_sub(3)..].join(" / ");
         let text = format!("{} {what}: {last}", self.name);
         text.chars().take(LONGEST_ERROR).collect()
     }
@@ -141,7 +143,8 @@ mod tests {
 
     #[test]
     fn error_output_is_part_of_the_error() {
-        let mut peer = shell("echo no room >&2; exit 3", Duration::from_secs(20));
-        assert_eq!(peer.line("READY"), Err("peer has ended early: no room".to_owned()));
+        let script = "echo panicked >&2; echo no room >&2; echo note: more >&2; exit 3";
+        let mut peer = shell(script, Duration::from_secs(20));
+        assert_eq!(peer.line("READY"), Err("peer has ended early: panicked / no room".to_owned()));
     }
 }

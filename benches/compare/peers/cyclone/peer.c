@@ -12,7 +12,7 @@
 /* All processes are on one host: the loopback interface, with datagrams and socket buffers as large as they may be. */
 #define CONFIGURATION                                                                                                  \
     "<Domain><General><Interfaces><NetworkInterface name=\"lo\" multicast=\"true\"/></Interfaces>"                     \
-    "<MaxMessageSize>65500B</MaxMessageSize></General>"                                                                \
+    "<MaxMessageSize>65500B</MaxMessageSize><FragmentSize>65000B</FragmentSize></General>"                             \
     "<Internal><SocketReceiveBufferSize min=\"default\" max=\"10MB\"/></Internal></Domain>"
 
 static const struct {

@@ -96,7 +96,7 @@ impl PeerWriter for ZenohWriter {
     fn send(&mut self, size: usize, fill: impl FnOnce(&mut [u8])) -> PeerResult<()> {
         let mut bytes = vec![0; size];
         fill(&mut bytes);
-        Ok(self.publisher.put(bytes).wait()?)
+        self.publisher.put(bytes).wait()
     }
 }
 
