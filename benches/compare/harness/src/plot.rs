@@ -136,7 +136,9 @@ pub(crate) fn throughput(log: &RunLog, subs: usize) -> String {
         .flat_map(|series| series.points.iter().flatten())
         .flat_map(|point| [point.low, point.high])
         .collect();
-    let title = format!("messages a second to each of {subs}: median, with quartiles");
+    let to =
+        if subs == 1 { "one subscriber".to_owned() } else { format!("each of {subs} subscribers") };
+    let title = format!("messages a second to {to}: median, with quartiles");
     let mut picture = SvgPicture::new(&title);
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
     let axis = LogAxis::new(&values, bottom, TOP);

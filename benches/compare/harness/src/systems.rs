@@ -121,7 +121,7 @@ pub(crate) const SYSTEMS: [ComparedSystem; 10] = [
     },
     ComparedSystem {
         name: "fastdds-shm",
-        label: "Fast DDS, shared memory transport",
+        label: "Fast DDS, shared memory",
         recipe: PeerRecipe::FastDds,
         arguments: &["--variant", "shm"],
         transport: "shared memory segments",
