@@ -33,7 +33,7 @@ const COUNTS: [f64; 2] = [50.0, 200e6];
 /// Bytes of messages of a measurement, at most: what a queue without limit may have to keep.
 const MOST_BYTES: f64 = 16e9;
 
-/// Squall DDS beside other systems, in one run: throughput to one and three subscribers, and latency.
+/// Squall DDS beside other systems, in one run: throughput to one and three subscribers, latency.
 #[derive(Parser, Debug)]
 #[command(after_help = "Examples:\n  benches/compare/run --short\n  \
     benches/compare/run --repeats 10 --out docs/lab\n  \
@@ -54,7 +54,7 @@ struct CompareArgs {
     /// Bytes of the messages; of those, 16, 128 and 10240 also go to three subscribers.
     #[arg(long, value_delimiter = ',', default_values_t = USUAL_SIZES)]
     sizes: Vec<usize>,
-    /// Folder of `compare.md`, the plots, and `compare.json` [default: compare in the target folder].
+    /// Folder of the page, the plots, and `compare.json` [default: compare in the target folder].
     #[arg(long)]
     out: Option<PathBuf>,
     /// The command `squall` of a release build; without it, the main workspace is built.

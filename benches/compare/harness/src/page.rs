@@ -133,7 +133,7 @@ fn probes(log: &RunLog) -> String {
     table(&head.collect::<Vec<_>>(), &rows)
 }
 
-/// What each system guarantees with the settings of its peer.
+/// Guarantees of each system with the settings of its peer.
 fn guarantees(log: &RunLog) -> String {
     let head = ["system", "version", "transport", "loss", "order", "agreement after a crash"];
     let rows: Vec<Vec<String>> = log

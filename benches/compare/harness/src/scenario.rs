@@ -1,4 +1,4 @@
-//! What is measured: throughput to some subscribers, or latency, with messages of a size.
+//! Scenarios: throughput to some subscribers, or latency, with messages of a size.
 
 use serde::{Deserialize, Serialize};
 

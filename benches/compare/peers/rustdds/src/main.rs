@@ -20,7 +20,7 @@ use rustdds::{
 /// Bytes and number of samples that a writer keeps until they are acknowledged, at most: less than
 /// the receive buffer of a socket. A full history makes the writer wait.
 const WRITER_HISTORY: HistoryLimits = HistoryLimits { bytes: 2 << 20, most: 1000, fewest: 2 };
-/// The same of a reader, which acknowledges before the application takes: a full history drops its
+/// Limits of a reader, which acknowledges before the application takes: a full history drops its
 /// oldest samples, so it is larger than a measurement needs.
 const READER_HISTORY: HistoryLimits = HistoryLimits { bytes: 1 << 30, most: 1_000_000, fewest: 32 };
 /// Longest wait of a write for room, and for acknowledgements.
