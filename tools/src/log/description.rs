@@ -40,7 +40,7 @@ pub(super) fn lines(of: &LogDescription, payload: &[u8]) -> Vec<String> {
         }
     };
     match of.samples(payload) {
-        Some(_) if of.is_notice(payload) => vec![NOTICE.to_owned()],
+        Some(samples) if samples.is_empty() => vec![NOTICE.to_owned()],
         Some(samples) => samples.iter().map(line).collect(),
         // Logs of earlier versions have no description, and nothing is missing then.
         None if of.data_type().is_none() => Vec::new(),
@@ -68,7 +68,7 @@ pub(super) fn add_samples(of: &LogDescription, payload: &[u8], fields: &mut Valu
         json!({ "kind": kind(sample.instance_state), "data": data })
     };
     let kinds: Vec<&str> = samples.iter().map(|sample| kind(sample.instance_state)).collect();
-    if of.is_notice(payload) {
+    if kinds.is_empty() {
         fields["kind"] = json!("notice");
     } else if let Some(first) =
         kinds.first().filter(|first| kinds.iter().all(|kind| kind == *first))

@@ -33,6 +33,14 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
+/// Returns the lower quartile, the median and the upper quartile of some values.
+pub(crate) fn quartiles(values: impl IntoIterator<Item = f64>) -> [f64; 3] {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    let quarter = |part: usize| sorted.get(sorted.len() * part / 4).copied().unwrap_or_default();
+    [quarter(1), median(sorted.iter().copied()), quarter(3)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +50,11 @@ mod tests {
         assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
         assert_eq!(median([]), 0.0);
+    }
+
+    #[test]
+    fn quartiles_are_values_at_a_quarter_and_three_quarters() {
+        assert_eq!(quartiles([4.0, 1.0, 3.0, 2.0]), [2.0, 2.5, 4.0]);
+        assert_eq!(quartiles([7.0]), [7.0; 3]);
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::machine::{machine, median};
+use super::machine::{machine, median, quartiles};
 use super::report::{arguments, measure, this_command};
 use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
@@ -122,8 +122,8 @@ impl FigureSeries {
 
     /// Whether the later build is slower by more than the noise of the rounds.
     fn is_slower(&self, floor: f64) -> bool {
-        let ratios = self.ratios();
-        median(ratios.iter().copied()) < floor && ratios[ratios.len() * 3 / 4] < 1.0
+        let [_, middle, high] = quartiles(self.ratios());
+        middle < floor && high < 1.0
     }
 
     fn report(&self, floor: f64) -> Value {
@@ -140,8 +140,7 @@ impl FigureSeries {
     }
 
     fn line(&self, floor: f64) -> String {
-        let ratios = self.ratios();
-        let quarter = |part: usize| ratios[(ratios.len() * part / 4).min(ratios.len() - 1)];
+        let [low, middle, high] = quartiles(self.ratios());
         let both = |values: &[f64]| {
             let middle = median(values.iter().copied());
             format!("{} ({})", self.figure.text(middle), self.figure.text(self.figure.best(values)))
@@ -153,9 +152,9 @@ impl FigureSeries {
             self.case,
             both(&self.before),
             both(&self.after),
-            median(ratios.iter().copied()),
-            quarter(1),
-            quarter(3),
+            middle,
+            low,
+            high,
             if self.is_slower(floor) { "   SLOWER" } else { "" }
         )
     }

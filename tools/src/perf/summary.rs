@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::machine::{commit, machine, median};
+use super::machine::{commit, machine, quartiles};
 use super::report::{arguments, measure, this_command};
 use crate::outcome::{CommandAnswer, CommandResult, Failure, progress, show};
 
@@ -119,17 +119,14 @@ impl SummaryTable {
 
 /// Returns median and quartiles in a unit.
 fn spread(values: &[f64], unit: f64) -> String {
-    let mut sorted: Vec<f64> = values.iter().map(|value| value / unit).collect();
-    sorted.sort_by(f64::total_cmp);
-    let quarter = |part: usize| sorted[(sorted.len() * part / 4).min(sorted.len() - 1)];
-    let middle = median(sorted.iter().copied());
+    let [low, middle, high] = quartiles(values.iter().map(|value| value / unit));
     let number = |value: f64| match value {
         value if value >= 100.0 => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),
         value if value >= 0.095 => format!("{value:.2}"),
         value => format!("{value:.4}"),
     };
-    format!("{} ({} to {})", number(middle), number(quarter(1)), number(quarter(3)))
+    format!("{} ({} to {})", number(middle), number(low), number(high))
 }
 
 /// Runs all cases in turn.

@@ -200,9 +200,9 @@ impl LogDescription {
     }
 
     /// Reads the samples in the payload of a record of the log: one, those of a coherent set, or
-    /// none if the record only tells that a writer is gone. `None` if the payload cannot be read by
-    /// the type with which it was written, because the file does not describe that version of the
-    /// type: see [`why_unreadable`](Self::why_unreadable).
+    /// none if the record only tells that a writer is gone or has stopped to send. `None` if the
+    /// payload cannot be read by the type with which it was written, because the file does not
+    /// describe that version of the type: see [`why_unreadable`](Self::why_unreadable).
     pub fn samples(&self, payload: &[u8]) -> Option<Vec<LoggedSample>> {
         self.read_samples(payload).ok()
     }
@@ -210,11 +210,6 @@ impl LogDescription {
     /// Returns the reason why [`samples`](Self::samples) cannot read a payload; `None` if it can.
     pub fn why_unreadable(&self, payload: &[u8]) -> Option<&'static str> {
         self.read_samples(payload).err()
-    }
-
-    /// Whether a record tells that its writer is gone, or has stopped to send, instead of samples.
-    pub fn is_notice(&self, payload: &[u8]) -> bool {
-        is_notice(payload)
     }
 
     /// Returns the key hash of the instance that a record is about. A record that unregisters an
