@@ -35,6 +35,7 @@ fn act() {
     match role.as_str() {
         "ordinary" | "atomic" | KEPT | LOGGED => act_member(&folder, &role),
         "starter" => act_starter(&folder),
+        "viewer" => act_viewer(&folder),
         other => panic!("no such role: {other}"),
     }
 }
@@ -90,6 +91,23 @@ fn act_starter(folder: &Path) {
     reader.wait_for_writers(MEMBERS as usize, SOON).unwrap();
     say("met");
     while listen().is_some() {}
+}
+
+/// Reports the view of the instance with each sample of an atomic topic that it is told to take.
+fn act_viewer(folder: &Path) {
+    let participant = DomainParticipant::with_config(0, config(folder, "atomic")).unwrap();
+    let reader = participant.reader(&topic(&participant, "atomic")).reliable_all();
+    let reader = reader.create().unwrap();
+    while listen().is_some() {
+        let sample = loop {
+            match went_well(reader.take_next(SOON)) {
+                Some(sample) => break sample.expect("a sample comes"),
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        let number = sample.data().map(|sample| sample.number);
+        say(&format!("{number:?} {:?}", sample.info().view_state));
+    }
 }
 
 /// Whether a call succeeded; the error that the participant is rejoining is no failure here.
@@ -439,6 +457,35 @@ fn members_started_simultaneously_match() {
         actors.into_iter().for_each(Actor::finish);
         domain.assert_empty();
     }
+}
+
+/// A reader that takes straight begins anew when its participant is back (I-345).
+#[test]
+fn first_sample_after_a_rejoin_is_of_a_new_instance() {
+    let domain = TestDomain::new();
+    let here = DomainParticipant::with_config(0, config(&domain.runtime_dir(), "atomic")).unwrap();
+    let writer = here.writer(&topic(&here, "atomic")).in_flight(64).max_blocking_time(SOON);
+    let writer = writer.create().unwrap();
+    let mut viewer = Actor::start(module_path!(), "viewer", &domain, 0);
+    writer.wait_for_readers(1, SOON).unwrap();
+    let mut view_of = |viewer: &mut Actor, number| {
+        writer.write(&CheckedSample::new(number)).unwrap();
+        viewer.tell("take");
+        viewer.hear()
+    };
+    assert_eq!(view_of(&mut viewer, 1), "Some(1) New");
+    assert_eq!(view_of(&mut viewer, 2), "Some(2) NotNew");
+    viewer.signal(Signal::STOP);
+    // The writer waits for it when its memory is full.
+    until("it is expelled", || {
+        writer.write(&CheckedSample::new(0)).unwrap();
+        writer.matched_readers() == 0
+    });
+    viewer.signal(Signal::CONT);
+    writer.wait_for_readers(1, SOON).unwrap();
+    assert_eq!(view_of(&mut viewer, 3), "Some(3) New");
+    assert_eq!(view_of(&mut viewer, 4), "Some(4) NotNew");
+    viewer.finish();
 }
 
 #[test]

@@ -81,8 +81,8 @@ pub struct ReaderCore<T: TopicData> {
 
 /// Decision about a record that was taken, in the uncommon cases.
 enum Apart {
-    /// The application gets its sample.
-    Given((Record, StreamId, Life)),
+    /// The application gets its sample; whether that is the first one of the instance.
+    Given((Record, StreamId, Life), bool),
     /// The reader does not get it.
     PassedOver,
     /// The record stays in the queues for the cache: the reader follows instances.
@@ -109,8 +109,8 @@ impl<T: TopicData> ReaderCore<T> {
     pub(super) fn queues(&self) -> ThreadGuard<'_, Queues> {
         let mut queues = self.queues.lock();
         let changes = self.shared.changes.load(Ordering::Acquire);
-        if changes != queues.seen {
-            queues.renew(&self.shared, changes);
+        if changes != queues.seen && queues.renew(&self.shared, changes) {
+            self.has_given.store(false, Ordering::Relaxed);
         }
         queues
     }
@@ -136,7 +136,7 @@ impl<T: TopicData> ReaderCore<T> {
             || queues.has_any(&self.shared, &self.participant.membership);
         let is_end = queues.follows()
             || has_any && queues.others_come_next()
-            || !queues.is_straight() && self.departures.are_any() && queues.has_lost_author();
+            || !queues.is_straight() && queues.has_lost_author();
         let is_unchecked = queues.is_unchecked();
         drop(queues);
         if is_end || is_unchecked && self.must_follow(has_any) {
@@ -257,7 +257,10 @@ impl<T: TopicData> ReaderCore<T> {
                 let verdict = self.judge_apart(&mut queues, (record, writer, life));
                 drop(queues);
                 let goes_on = match verdict {
-                    Apart::Given(of) => self.unpack_apart(of, is_full, (view, rank), &mut other),
+                    Apart::Given(taken, is_first) => {
+                        let view = if is_first { ViewState::New } else { view };
+                        self.unpack_apart(taken, is_full, (view, rank), &mut other)
+                    }
                     Apart::PassedOver => true,
                     Apart::PutBack => false,
                 };
@@ -272,7 +275,7 @@ impl<T: TopicData> ReaderCore<T> {
             if self.participant.membership.is_evicted_from(life) {
                 pass_over(record);
                 self.discard();
-                return None;
+                break;
             }
             return Some(form(Sample::in_place(record, writer.node, view, rank)));
         }
@@ -288,6 +291,9 @@ impl<T: TopicData> ReaderCore<T> {
         (view, rank): (ViewState, usize),
         found: &mut Option<Sample<T>>,
     ) -> bool {
+        // An update of the queues may begin a new life of the participant.
+        drop(self.queues());
+        let view = if self.has_given.load(Ordering::Relaxed) { view } else { ViewState::New };
         match self.pop_kept(started, TakenFor::Application) {
             Some(next) => *found = next.map(|(sample, _)| sample.into_next(view, rank)),
             None => return false,
@@ -305,17 +311,15 @@ impl<T: TopicData> ReaderCore<T> {
             return Apart::PutBack;
         }
         if self.is_refused(record.bytes()) {
-            queues.forget_author_of(&record, writer);
+            queues.forget_author_of(record.bytes(), writer);
             return Apart::PassedOver;
         }
         if queues.end_before(record.bytes()) {
-            queues.put_back(record, writer, life);
-            queues.follow();
+            queues.leave_to_cache(record, writer, life);
             return Apart::PutBack;
         }
         queues.go_straight();
-        self.note_given(TakenFor::Application);
-        Apart::Given((record, writer, life))
+        Apart::Given((record, writer, life), self.note_given(TakenFor::Application))
     }
 
     /// Unpacks the record of a sample that the application gets, in the uncommon cases. Returns
@@ -418,7 +422,8 @@ impl<T: TopicData> ReaderCore<T> {
     ) -> Option<Option<(SampleBody<T>, StreamId)>> {
         let is_direct = taken_for == TakenFor::Application;
         while started.remembers || self.shared.reads_history.load(Ordering::Acquire) {
-            if let Some(next) = self.opened_sets.next() {
+            // Only the cache opens sets, and another thread may be filling it.
+            if !is_direct && let Some(next) = self.opened_sets.next() {
                 if is_out_of_date(&next.0, started.lifespan) {
                     continue;
                 }
@@ -431,11 +436,12 @@ impl<T: TopicData> ReaderCore<T> {
             let membership = &self.participant.membership;
             let (found, stream) = match queues.take_kept(&self.shared, membership, taken_for) {
                 ReplayStep::Kept(kept, stream) => {
-                    self.note_given(taken_for);
-                    drop(queues);
                     if self.is_refused(kept.bytes()) {
+                        queues.forget_author_of(kept.bytes(), stream);
                         continue;
                     }
+                    self.note_given(taken_for);
+                    drop(queues);
                     if set::is_apart(kept.bytes()) {
                         self.open(kept.bytes(), (kept.number(), stream), || true);
                         continue;
@@ -452,13 +458,12 @@ impl<T: TopicData> ReaderCore<T> {
                     let Some((record, stream, life)) = queues.take(&self.shared) else {
                         return Some(None);
                     };
-                    if is_direct && queues.end_before(record.bytes()) {
-                        queues.put_back(record, stream, life);
-                        queues.follow();
-                        return Some(None);
-                    }
                     let number = record.number();
                     let refused = self.is_refused(record.bytes());
+                    if is_direct && !refused && queues.end_before(record.bytes()) {
+                        queues.leave_to_cache(record, stream, life);
+                        return Some(None);
+                    }
                     let is_apart = set::is_apart(record.bytes());
                     let opened = is_apart.then(|| self.read_set(record.bytes(), number, stream));
                     let copied = || SampleBody::copied(&record, stream.node, &self.reading());
@@ -471,11 +476,12 @@ impl<T: TopicData> ReaderCore<T> {
                         return Some(None);
                     }
                     queues.note(stream, number);
-                    self.note_given(taken_for);
-                    drop(queues);
                     if refused {
+                        queues.forget_author_of(record.bytes(), stream);
                         continue;
                     }
+                    self.note_given(taken_for);
+                    drop(queues);
                     if let Some(opened) = opened {
                         self.keep_set(opened);
                         continue;
@@ -491,11 +497,9 @@ impl<T: TopicData> ReaderCore<T> {
         None
     }
 
-    /// Notes that the application gets a sample.
-    fn note_given(&self, taken_for: TakenFor) {
-        if taken_for == TakenFor::Application {
-            self.has_given.store(true, Ordering::Relaxed);
-        }
+    /// Notes that the application gets a sample. Returns whether that is the first one.
+    fn note_given(&self, taken_for: TakenFor) -> bool {
+        taken_for == TakenFor::Application && !self.has_given.swap(true, Ordering::Relaxed)
     }
 
     /// The type information that is needed to read records.

@@ -233,9 +233,9 @@ impl Queues {
 
     /// Forgets the author of a record that the reader does not get after all.
     #[cold]
-    pub(super) fn forget_author_of(&mut self, record: &Record, stream: StreamId) {
+    pub(super) fn forget_author_of(&mut self, record: &[u8], stream: StreamId) {
         if let Some(authors) = &mut self.authors {
-            authors.forget(author(stream, origin(record.bytes()).writer));
+            authors.forget(author(stream, origin(record).writer));
         }
     }
 
@@ -247,14 +247,15 @@ impl Queues {
     /// Whether an author of samples given out has ended before the record taken last.
     #[cold]
     pub(super) fn has_lost_author(&self) -> bool {
-        self.authors.as_ref().is_some_and(|authors| self.departures.concern(authors))
+        let is_lost = |authors: &SampleAuthors| self.departures.concern(authors);
+        self.departures.are_any() && self.authors.as_ref().is_some_and(is_lost)
     }
 
     /// Whether something ends before the record taken last, or with it, so that a reader that
     /// takes straight must follow instances: an author has ended, or the record is other than data.
     #[cold]
     pub(super) fn end_before(&self, record: &[u8]) -> bool {
-        is_other(record) || self.departures.are_any() && self.has_lost_author()
+        is_other(record) || self.has_lost_author()
     }
 
     /// Orders the queues by time from now on (I-217).
@@ -268,8 +269,10 @@ impl Queues {
         is_over(expiry_of(record, self.lifespan))
     }
 
+    /// Brings the queues up to date. Returns whether a new life of the participant has begun, in
+    /// which a reader without a cache begins anew.
     #[cold]
-    pub(super) fn renew(&mut self, shared: &ReaderShared, changes: u64) {
+    pub(super) fn renew(&mut self, shared: &ReaderShared, changes: u64) -> bool {
         let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sources = shared.sources.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut self.delivered {
@@ -286,7 +289,8 @@ impl Queues {
                 self.discarded += front.map_or(0, |_| 1);
             }
         }
-        if self.life != life {
+        let is_new_life = self.life != life;
+        if is_new_life {
             // A record that was looked at comes again if it is kept. If it is not kept, it must not
             // be taken any more.
             (self.front, self.front_kept, self.life) = (None, None, life);
@@ -325,6 +329,7 @@ impl Queues {
             // Queues that have ended come first.
             self.next = 0;
         }
+        is_new_life
     }
 
     /// The next record for the reader, with its stream and the life in which it was received. It
@@ -381,6 +386,14 @@ impl Queues {
     #[cold]
     pub(super) fn put_back(&mut self, record: Record, stream: StreamId, life: Life) {
         self.front = Some((record, stream, life));
+    }
+
+    /// Leaves the record that was taken last to the cache: the reader follows instances from now
+    /// on.
+    #[cold]
+    pub(super) fn leave_to_cache(&mut self, record: Record, stream: StreamId, life: Life) {
+        self.put_back(record, stream, life);
+        self.follow();
     }
 
     /// The next record, from any writer.

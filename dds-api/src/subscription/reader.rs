@@ -281,6 +281,9 @@ impl<T: TopicData> DataReader<T> {
             }
             let mark = self.mark_if_asked();
             let sample = self.pop_sample(self.view(), 0, identity, || None);
+            if sample.is_none() && self.queues().follows() {
+                continue;
+            }
             // Another thread may have taken the sample, or it may have been discarded.
             if sample.is_some() || (self.goes_on(waited)? && waited == WaitOutcome::TimedOut) {
                 self.note_read_if(mark);
@@ -491,7 +494,8 @@ pub struct Samples<'a, T: TopicData> {
 }
 
 impl<T: TopicData> Samples<'_, T> {
-    /// Whether there are no samples, or no more.
+    /// Whether there are no samples, or no more. While `false`, there may still be none if those
+    /// that were counted expire, or are taken by another thread.
     pub fn is_empty(&self) -> bool {
         self.first.is_none() && self.left == 0 && self.taken.len() == 0
     }

@@ -1,7 +1,8 @@
 //! PRESENTATION.coherent_access: all readers receive all of a coherent set at once, or nothing
 //! (I-190 to I-193).
 
-use std::time::Duration;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 use crate::legs::{
     Leg, coherent, join_at, next, publisher, route, subscriber, taken, topic, write, writer,
@@ -20,6 +21,64 @@ struct Note {
 }
 
 const LEVELS: [&str; 3] = ["unordered", "atomic", "kept"];
+
+/// A type without a key.
+#[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
+struct Step {
+    number: u64,
+}
+
+/// A call that took straight before the reader had a cache, and goes on while another thread fills
+/// it with a set, takes nothing out of the set before the cache has it.
+#[test]
+fn call_that_began_before_the_cache_takes_nothing_out_of_an_opened_set() {
+    const BEFORE: u64 = 2_000;
+    const OF_SET: u64 = 4_000;
+    const ROUNDS: u32 = 24;
+    let domain = TestDomain::new();
+    let config = ParticipantConfig::new().runtime_dir(domain.runtime_dir()).rejoin(true);
+    let here = DomainParticipant::with_config(0, config).unwrap();
+    let mut usual = Duration::from_millis(2);
+    for round in 0..ROUNDS {
+        let steps = here.topic::<Step>(&format!("Steps {round}")).transient_local().keep_all();
+        let steps = steps.create().unwrap();
+        let publisher = publisher(&here);
+        let writer = publisher.writer(&steps).max_sample_size(1 << 20).create().unwrap();
+        let reader = here.reader(&steps).reliable_all().create().unwrap();
+        writer.wait_for_readers(1, SOON).unwrap();
+        let write = |number| writer.write(&Step { number }).unwrap();
+        (1..=BEFORE).for_each(write);
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let mut call = reader.take_data(.., SOON).unwrap();
+        let mut taken = vec![call.next().unwrap().number];
+        taken.extend(reader.take_data(.., SOON).unwrap().map(|step| step.number));
+        publisher.begin_coherent_changes().unwrap();
+        for number in BEFORE + 1..=BEFORE + OF_SET {
+            write(number);
+            writer.dispose(&Step { number: 0 }).unwrap();
+        }
+        publisher.end_coherent_changes().unwrap();
+        writer.wait_for_acknowledgments(SOON).unwrap();
+        let start = Barrier::new(2);
+        let delay = usual * (round % 12) / 12;
+        std::thread::scope(|scope| {
+            let going_on = scope.spawn(|| {
+                start.wait();
+                let begin = Instant::now();
+                while begin.elapsed() < delay {}
+                call.map(|step| step.number).collect::<Vec<_>>()
+            });
+            start.wait();
+            let begin = Instant::now();
+            taken.extend(reader.take_data(.., SOON).unwrap().map(|step| step.number));
+            usual = begin.elapsed();
+            taken.extend(going_on.join().unwrap());
+        });
+        taken.extend(reader.take_data(.., Timeout::NOW).unwrap().map(|step| step.number));
+        taken.sort_unstable();
+        assert!(taken.into_iter().eq(1..=BEFORE + OF_SET), "round {round}");
+    }
+}
 
 /// In another participant and the own one, for a plain type and an encoded one.
 #[test]

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use crate::support::{Dice, SOON, TestDomain, until};
 use dds_api::prelude::*;
 use dds_api::qos::{
-    DataReaderQos, DataWriterQos, HistoryQosPolicyKind, Length, ResourceLimitsQosPolicy, TopicQos,
+    DataReaderQos, DataWriterQos, DurabilityQosPolicyKind, HistoryQosPolicyKind, Length,
+    ResourceLimitsQosPolicy, TopicQos,
 };
 use dds_api::subscription::{DataReaderBuilder, InstanceState, SampleState, ViewState};
 use dds_api::topic::TopicBuilder;
@@ -333,6 +334,62 @@ fn one_call_takes_samples_before_and_after_an_end() {
         until("the end came", || reader.matched_writers() == 0);
         let states = reader.take(.., SOON).unwrap().map(|it| it.info().instance_state);
         assert_eq!(states.collect::<Vec<_>>(), [InstanceState::NotAliveNoWriters; 2], "{level:?}");
+    }
+}
+
+/// A type without a key of which two programs have different versions that do not fit.
+mod number {
+    use dds_api::prelude::*;
+
+    #[derive(DdsType, Clone, Debug, Default, PartialEq)]
+    #[dds(name = "Of", extensibility = "appendable")]
+    pub(super) struct Of {
+        pub(super) what: u64,
+    }
+}
+
+mod text {
+    use dds_api::prelude::*;
+
+    #[derive(DdsType, Clone, Debug, Default, PartialEq)]
+    #[dds(name = "Of", extensibility = "appendable")]
+    pub(super) struct Of {
+        pub(super) what: String,
+    }
+}
+
+/// Kept samples of a writer whose type does not fit are as if never written (I-173): neither do
+/// they make the instance known, nor is the end of their writer reported.
+#[test]
+fn refused_kept_samples_leave_the_instance_new() {
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
+    let texts = topic::<text::Of>(&there, Level::Kept);
+    let unfit = there.writer(&texts).create().unwrap();
+    let own = there.reader(&texts).reliable_all().create().unwrap();
+    unfit.wait_for_readers(1, SOON).unwrap();
+    unfit.write(&text::Of { what: "unfit".to_owned() }).unwrap();
+    assert_eq!(own.take_next_data(SOON).unwrap().unwrap().what, "unfit");
+    let numbers = topic::<number::Of>(&here, Level::Kept);
+    let readers = [(); 2].map(|()| {
+        let reader = here.reader(&numbers).reliable_all();
+        reader.durability(DurabilityQosPolicyKind::TransientLocal).create().unwrap()
+    });
+    for reader in &readers {
+        until("the writer is known", || reader.inconsistent_writers() == 1);
+        reader.wait_for_historical_data(SOON).unwrap();
+        assert!(reader.take_next(Timeout::millis(20)).unwrap().is_none());
+    }
+    drop((own, unfit, texts, there));
+    until("the writer is gone", || here.peer_count() == 0);
+    assert!(readers[0].take_next(Timeout::millis(20)).unwrap().is_none());
+    let writer = here.writer(&numbers).create().unwrap();
+    writer.wait_for_readers(2, SOON).unwrap();
+    writer.write(&number::Of { what: 7 }).unwrap();
+    for reader in &readers {
+        let first = reader.take_next(SOON).unwrap().unwrap();
+        assert_eq!(first.data(), Some(&number::Of { what: 7 }));
+        assert_eq!(first.info().view_state, ViewState::New);
     }
 }
 
