@@ -93,12 +93,23 @@ fn act_starter(folder: &Path) {
     while listen().is_some() {}
 }
 
-/// Reports the view of the instance with each sample of an atomic topic that it is told to take.
+/// Reports the view of the instance with each sample of an atomic topic that it is told to take;
+/// told to read, the samples that are in its caches, of a reader that keeps all and of one that
+/// keeps the last.
 fn act_viewer(folder: &Path) {
     let participant = DomainParticipant::with_config(0, config(folder, "atomic")).unwrap();
-    let reader = participant.reader(&topic(&participant, "atomic")).reliable_all();
-    let reader = reader.create().unwrap();
-    while listen().is_some() {
+    let topic = topic(&participant, "atomic");
+    let picture = participant.reader(&topic).reliable().keep_last(2).create().unwrap();
+    let reader = participant.reader(&topic).reliable_all().create().unwrap();
+    while let Some(word) = listen() {
+        if word == "read" {
+            let all = [&reader, &picture].map(|reader| {
+                let samples = went_well(reader.read_data(.., Timeout::NOW)).unwrap_or_default();
+                samples.iter().map(|sample| sample.number).collect::<Vec<_>>()
+            });
+            say(&format!("{all:?} after {}", reader.membership_changes()));
+            continue;
+        }
         let sample = loop {
             match went_well(reader.take_next(SOON)) {
                 Some(sample) => break sample.expect("a sample comes"),
@@ -467,8 +478,8 @@ fn first_sample_after_a_rejoin_is_of_a_new_instance() {
     let writer = here.writer(&topic(&here, "atomic")).in_flight(64).max_blocking_time(SOON);
     let writer = writer.create().unwrap();
     let mut viewer = Actor::start(module_path!(), "viewer", &domain, 0);
-    writer.wait_for_readers(1, SOON).unwrap();
-    let mut view_of = |viewer: &mut Actor, number| {
+    writer.wait_for_readers(2, SOON).unwrap();
+    let view_of = |viewer: &mut Actor, number| {
         writer.write(&CheckedSample::new(number)).unwrap();
         viewer.tell("take");
         viewer.hear()
@@ -482,9 +493,43 @@ fn first_sample_after_a_rejoin_is_of_a_new_instance() {
         writer.matched_readers() == 0
     });
     viewer.signal(Signal::CONT);
-    writer.wait_for_readers(1, SOON).unwrap();
+    writer.wait_for_readers(2, SOON).unwrap();
     assert_eq!(view_of(&mut viewer, 3), "Some(3) New");
     assert_eq!(view_of(&mut viewer, 4), "Some(4) NotNew");
+    viewer.finish();
+}
+
+/// Samples in the cache of a reader that keeps all are of the present membership (I-347). A reader
+/// that keeps the last samples retains them.
+#[test]
+fn samples_not_taken_are_discarded_with_their_membership() {
+    let domain = TestDomain::new();
+    let here = DomainParticipant::with_config(0, config(&domain.runtime_dir(), "atomic")).unwrap();
+    let writer = here.writer(&topic(&here, "atomic")).in_flight(64).max_blocking_time(SOON);
+    let writer = writer.create().unwrap();
+    let mut viewer = Actor::start(module_path!(), "viewer", &domain, 0);
+    writer.wait_for_readers(2, SOON).unwrap();
+    let read = |viewer: &mut Actor| {
+        viewer.tell("read");
+        viewer.hear()
+    };
+    (1..=3).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
+    until("the samples are there", || read(&mut viewer) == "[[1, 2, 3], [2, 3]] after 0");
+    viewer.signal(Signal::STOP);
+    until("it is expelled", || {
+        writer.write(&CheckedSample::new(0)).unwrap();
+        writer.matched_readers() == 0
+    });
+    viewer.signal(Signal::CONT);
+    until("it is told", || {
+        let found = read(&mut viewer);
+        let is_over = found.ends_with("after 1");
+        assert!(!is_over || found == "[[], [2, 3]] after 1", "{found}");
+        is_over
+    });
+    writer.wait_for_readers(2, SOON).unwrap();
+    writer.write(&CheckedSample::new(4)).unwrap();
+    until("the next sample is there", || read(&mut viewer) == "[[4], [3, 4]] after 1");
     viewer.finish();
 }
 

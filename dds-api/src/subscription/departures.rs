@@ -10,6 +10,7 @@ use derecho_core::group::report::StreamId;
 
 use super::authors::SampleAuthors;
 use crate::infrastructure::InstanceHandle;
+use crate::mapping::membership_state::Life;
 use crate::mapping::record::WriterNotice;
 
 /// See the [module](self).
@@ -27,6 +28,8 @@ pub(super) enum Departure {
     OthersThan(Vec<StreamId>),
     /// A notice about a writer, with the time at which it was written.
     Notice(InstanceHandle, WriterNotice, u64),
+    /// All streams: this life of the participant has begun.
+    Life(Life),
 }
 
 impl WriterDepartures {
@@ -47,9 +50,17 @@ impl WriterDepartures {
     pub(super) fn note_others_than(&self, streams: Vec<StreamId>) {
         self.change(|departed| {
             // None of these streams had ended before.
-            while departed.pop_if(|it| !matches!(it, Departure::Notice(..))).is_some() {}
+            let is_stream =
+                |it: &Departure| matches!(it, Departure::Streams(_) | Departure::OthersThan(_));
+            while departed.pop_if(|it| is_stream(it)).is_some() {}
             departed.push(Departure::OthersThan(streams));
         });
+    }
+
+    /// Notes that a life of the participant has begun: what comes from here on is of that life.
+    #[cold]
+    pub(super) fn note_life(&self, life: Life) {
+        self.change(|departed| departed.push(Departure::Life(life)));
     }
 
     /// Notes a notice about a writer, which was written at this time.
@@ -73,6 +84,8 @@ impl WriterDepartures {
             Departure::Streams(ended) => authors.any_stream(|stream| ended.contains(&stream)),
             Departure::OthersThan(left) => authors.any_stream(|stream| !left.contains(&stream)),
             Departure::Notice(writer, ..) => authors.has(*writer),
+            // Only a cache continues from one life to the next.
+            Departure::Life(_) => false,
         });
         if !concerned {
             departed.clear();

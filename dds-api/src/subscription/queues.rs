@@ -60,7 +60,7 @@ pub(super) struct Queues {
     /// Number of records that were received in an earlier life of the participant and never taken.
     pub(super) discarded: u64,
     /// The life of the participant that the queues belong to.
-    life: Life,
+    pub(super) life: Life,
     /// The next record, if it was already taken out of its queue to look at it.
     front: Option<(Record, StreamId, Life)>,
     /// Position of `front`, if the queue that it was taken from is no longer there.
@@ -299,7 +299,7 @@ impl Queues {
             // of the former life, and begins anew.
             match &mut self.authors {
                 Some(authors) => *authors = SampleAuthors::default(),
-                None => self.departures.note_others_than(Vec::new()),
+                None => self.departures.note_life(life),
             }
         }
         let known = shared.known_writers.lock().unwrap_or_else(PoisonError::into_inner);

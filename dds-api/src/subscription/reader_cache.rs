@@ -9,6 +9,7 @@
 //! Owns: the cache, and which writers are lost. Never does: wait.
 
 mod filling;
+mod owner_times;
 
 use std::collections::BTreeMap;
 
@@ -17,16 +18,18 @@ use derecho_core::ids::Time;
 use derecho_node::clock;
 use idl_xtypes::TopicData;
 
+use self::owner_times::{OwnerTimes, WrittenRecord};
 use super::authors::author;
 use super::cache::{
-    Arrival, CacheSettings, CachedSampleInfo, InstanceChange, Key, LimitReached, NEVER, Rejection,
-    SampleCache, Selection, ShareSample,
+    Arrival, ArrivalOutcome, CacheSettings, CachedSampleInfo, InstanceChange, Key, LimitReached,
+    NEVER, Rejection, SampleCache, Selection, ShareSample,
 };
 use super::departures::Departure;
 use super::in_step::StagedSamples;
 use super::sample::{Sample, SampleBody};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::deadlines::Deadlines;
+use crate::mapping::membership_state::Life;
 use crate::mapping::record::{RecordEffect, WriterNotice, key_payload, keyless_payload};
 
 /// Reason for which samples were rejected: the limit of RESOURCE_LIMITS that was reached.
@@ -99,6 +102,8 @@ pub(super) type Incoming<T> = (Arrival<SampleBody<T>>, StreamId);
 pub(super) struct ReaderCache<T: TopicData> {
     support: T::TypeSupport,
     pub(super) cache: SampleCache<SampleBody<T>>,
+    /// The life of the participant in which the samples came.
+    life: Life,
     /// The stream by which the samples of each writer came.
     writers: BTreeMap<InstanceHandle, StreamId>,
     /// The last entry of `writers` that was used: consecutive samples usually have the same writer.
@@ -127,6 +132,8 @@ pub(super) struct ReaderCache<T: TopicData> {
     has_new_writer: bool,
     /// Deadlines of instances, if DEADLINE is set.
     deadlines: Option<Deadlines>,
+    /// Times of the owners' last records, if the reader itself judges whether they are late.
+    owner_times: Option<OwnerTimes>,
     /// Number of samples that have come into the cache.
     arrivals: u64,
     /// Number of records that may still come out of the queues this time.
@@ -134,8 +141,13 @@ pub(super) struct ReaderCache<T: TopicData> {
 }
 
 impl<T: TopicData> ReaderCache<T> {
-    pub(super) fn new(settings: CacheSettings, support: &T::TypeSupport) -> ReaderCache<T> {
+    pub(super) fn new(
+        settings: CacheSettings,
+        support: &T::TypeSupport,
+        life: Life,
+    ) -> ReaderCache<T> {
         ReaderCache {
+            life,
             support: support.clone(),
             cache: SampleCache::new(settings),
             writers: BTreeMap::new(),
@@ -152,6 +164,7 @@ impl<T: TopicData> ReaderCache<T> {
             emptied_at: 0,
             has_new_writer: false,
             deadlines: deadlines(&settings),
+            owner_times: None,
             arrivals: 0,
             fill_left: 0,
         }
@@ -167,9 +180,19 @@ impl<T: TopicData> ReaderCache<T> {
         self.has_new_writer = true;
     }
 
+    /// Makes the cache itself judge which owners miss the reader's DEADLINE: the topic has no order.
+    pub(super) fn judge_owners(&mut self) {
+        self.owner_times = self.cache.settings().exclusive.then(OwnerTimes::default);
+    }
+
+    /// Whether the cache itself judges which owners miss the reader's DEADLINE.
+    fn judges_owners(&self) -> bool {
+        self.owner_times.is_some() && self.cache.settings().deadline != NEVER
+    }
+
     /// Removes everything.
     pub(super) fn clear(&mut self, settings: CacheSettings) {
-        *self = ReaderCache::new(settings, &self.support);
+        *self = ReaderCache::new(settings, &self.support, self.life);
     }
 
     /// Number of samples that have come into the cache so far, or have become visible there.
@@ -266,9 +289,11 @@ impl<T: TopicData> ReaderCache<T> {
         let (writer, key, change) = (arrival.writer, arrival.key, arrival.change);
         let key_value =
             |sample: &SampleBody<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
+        let record = self.judge_owner(&arrival);
         match self.cache.put(now, arrival, key_value) {
-            Ok(_) => {
-                self.note_arrival(now, change, (key, writer, stream));
+            Ok(outcome) => {
+                self.note_owner(now, record, outcome);
+                self.note_arrival(now, (change, outcome), (key, writer, stream));
                 true
             }
             Err(Rejection { reason, arrival }) => {
@@ -284,11 +309,13 @@ impl<T: TopicData> ReaderCache<T> {
     fn note_arrival(
         &mut self,
         now: u64,
-        change: InstanceChange,
+        (change, outcome): (InstanceChange, ArrivalOutcome),
         (key, writer, stream): (Key, InstanceHandle, StreamId),
     ) {
         self.arrivals += 1;
-        if let Some(deadlines) = &mut self.deadlines {
+        if outcome != ArrivalOutcome::NotOwner
+            && let Some(deadlines) = &mut self.deadlines
+        {
             match change {
                 InstanceChange::Alive => {
                     deadlines.touch(key, now);
@@ -300,6 +327,28 @@ impl<T: TopicData> ReaderCache<T> {
         if self.last_writer != written {
             self.has_new_writer |= self.writers.insert(writer, stream) != Some(stream);
             self.last_writer = written;
+        }
+    }
+
+    /// Takes an instance from its owner if this sample of another writer shows that the owner has
+    /// missed the reader's DEADLINE (I-348). Returns the sample's record if owners are judged here.
+    fn judge_owner(&mut self, arrival: &Arrival<SampleBody<T>>) -> Option<WrittenRecord> {
+        if !self.judges_owners() {
+            return None;
+        }
+        let (key, writer, committed) = (arrival.key, arrival.writer, arrival.data.committed());
+        let record = WrittenRecord { key, writer, committed };
+        let deadline = self.cache.settings().deadline;
+        if let Some(owner) = self.owner_times.as_ref()?.overdue(&record, deadline) {
+            self.cache.give_up(key, owner);
+        }
+        Some(record)
+    }
+
+    fn note_owner(&mut self, now: u64, record: Option<WrittenRecord>, outcome: ArrivalOutcome) {
+        if let (Some(record), Some(owner_times)) = (record, &mut self.owner_times) {
+            let cache = &self.cache;
+            owner_times.note(&record, outcome, now, cache.instances(), |key| cache.knows(key));
         }
     }
 
@@ -325,8 +374,8 @@ impl<T: TopicData> ReaderCache<T> {
         let key_value =
             |sample: &SampleBody<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
         match self.cache.pass(now, arrival, sample, key_value) {
-            Ok(_) => {
-                self.note_arrival(now, change, (key, writer, stream));
+            Ok(outcome) => {
+                self.note_arrival(now, (change, outcome), (key, writer, stream));
                 true
             }
             Err(Rejection { reason, arrival }) => {
@@ -428,7 +477,26 @@ impl<T: TopicData> ReaderCache<T> {
                     self.lose(now, |other, _| other == writer);
                 }
             },
+            Departure::Life(life) => {
+                self.life = life;
+                self.lose(now, |_, _| true);
+            }
         }
+    }
+
+    /// Discards all samples that were not taken. What is known of instances remains. Returns the
+    /// number of samples.
+    #[cold]
+    fn discard_samples(&mut self) -> usize {
+        let is_sample = |(it, _): &Incoming<T>| it.change == InstanceChange::Alive;
+        let waiting = self.stalled.iter().chain(&self.stalled_set).chain(&self.next);
+        let staged = self.staged.iter().map(|(_, incoming)| incoming);
+        let discarded = waiting.chain(staged).filter(|it| is_sample(it)).count();
+        self.stalled.take_if(|it| is_sample(it));
+        self.next.take_if(|it| is_sample(it));
+        self.stalled_set.retain(|it| !is_sample(it));
+        self.staged.retain(|(_, it)| !is_sample(it));
+        discarded + self.cache.discard_samples()
     }
 
     /// Disposes the instances of a writer that has ended at this time.

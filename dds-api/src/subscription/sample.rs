@@ -181,11 +181,35 @@ enum SampleData<T> {
 
 struct DecodedSample<T> {
     header: RecordHeader,
+    fields: RecordFields,
+    number: u64,
+    value: T,
+}
+
+/// Fields of a record that are needed later beside its sample.
+#[derive(Clone, Copy)]
+struct RecordFields {
     strength: i32,
     /// Time at which the sample expires, by its writer's LIFESPAN.
     expiry: u64,
-    number: u64,
-    value: T,
+    /// Time at which a record of an unordered topic was committed; zero if unknown.
+    committed: u64,
+}
+
+impl RecordFields {
+    /// Fields of a sample that no writer sent.
+    const NONE: RecordFields = RecordFields { strength: 0, expiry: NEVER, committed: 0 };
+
+    fn of(record: &[u8]) -> RecordFields {
+        let committed = record::commit_time_of(record);
+        RecordFields { committed, ..RecordFields::of_copy(record) }
+    }
+
+    /// Fields of a record that may be part of a coherent set, whose samples bear no commit times.
+    fn of_copy(record: &[u8]) -> RecordFields {
+        let (strength, expiry) = (record::strength_of(record), record::expiry_of(record, 0));
+        RecordFields { strength, expiry, committed: 0 }
+    }
 }
 
 impl<T> Clone for SampleData<T> {
@@ -225,14 +249,8 @@ fn decode<T: TopicData>(
             ReadPayload::InPlace => return None,
         },
     };
-    let (strength, expiry) = beside(record.bytes());
-    Some(Arc::new(DecodedSample { header, strength, expiry, number: record.number(), value }))
-}
-
-/// Fields of a record that are needed later beside its sample: the writer's strength and the
-/// expiry time.
-fn beside(record: &[u8]) -> (i32, u64) {
-    (record::strength_of(record), record::expiry_of(record, 0))
+    let fields = RecordFields::of(record.bytes());
+    Some(Arc::new(DecodedSample { header, fields, number: record.number(), value }))
 }
 
 impl<T: TopicData> SampleBody<T> {
@@ -258,17 +276,12 @@ impl<T: TopicData> SampleBody<T> {
 
     fn decoded(
         (header, value): (RecordHeader, T),
-        (strength, expiry): (i32, u64),
+        fields: RecordFields,
         number: u64,
         writer: NodeId,
     ) -> SampleBody<T> {
-        let data = SampleData::Decoded(Arc::new(DecodedSample {
-            header,
-            strength,
-            expiry,
-            number,
-            value,
-        }));
+        let decoded = DecodedSample { header, fields, number, value };
+        let data = SampleData::Decoded(Arc::new(decoded));
         SampleBody { data, writer: PackedNodeId::new(writer) }
     }
 
@@ -294,14 +307,20 @@ impl<T: TopicData> SampleBody<T> {
         if Bytes::is::<T>()
             && let Some(lent) = lent()
         {
-            return Some(SampleBody::decoded(lent, beside(kept.bytes()), kept.number(), writer));
+            return Some(SampleBody::decoded(
+                lent,
+                RecordFields::of_copy(kept.bytes()),
+                kept.number(),
+                writer,
+            ));
         }
         Some(match record::read::<T>(kept.bytes(), with)? {
             ReadPayload::InPlace => {
                 SampleBody { data: SampleData::Kept(kept), writer: PackedNodeId::new(writer) }
             }
             ReadPayload::Decoded(header, value) => {
-                SampleBody::decoded((header, value), beside(kept.bytes()), kept.number(), writer)
+                let fields = RecordFields::of_copy(kept.bytes());
+                SampleBody::decoded((header, value), fields, kept.number(), writer)
             }
         })
     }
@@ -313,13 +332,13 @@ impl<T: TopicData> SampleBody<T> {
         with: &RecordContext<'_, T>,
     ) -> Option<SampleBody<T>> {
         let read = record::read_out::<T>(record, with)?;
-        Some(SampleBody::decoded(read, beside(record), number, writer))
+        Some(SampleBody::decoded(read, RecordFields::of_copy(record), number, writer))
     }
 
     /// Notice that an instance with this key is over because its writer is gone.
     pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> SampleBody<T> {
         let header = RecordHeader::of_loss(now, writer.entity as u32);
-        SampleBody::decoded((header, key), (0, NEVER), 0, writer.node)
+        SampleBody::decoded((header, key), RecordFields::NONE, 0, writer.node)
     }
 
     /// A sample that did not come from a queue: information about an entity of participant `of`, or
@@ -330,7 +349,8 @@ impl<T: TopicData> SampleBody<T> {
             InstanceState::NotAliveDisposed => RecordEffect::Disposed,
             InstanceState::NotAliveNoWriters => RecordEffect::Unregistered,
         };
-        SampleBody::decoded((RecordHeader::of_discovery(now, effect), data), (0, NEVER), 0, of)
+        let header = RecordHeader::of_discovery(now, effect);
+        SampleBody::decoded((header, data), RecordFields::NONE, 0, of)
     }
 
     /// Whether the data lie in the writer's memory, which the sample then pins.
@@ -353,13 +373,13 @@ impl<T: TopicData> SampleBody<T> {
             SampleData::InPlace(record) => {
                 let bytes = record.bytes();
                 let read = record::plain_out::<T>(bytes)?;
-                Some(SampleBody::decoded(read, beside(bytes), record.number(), self.writer.node()))
+                let (fields, number) = (RecordFields::of(bytes), record.number());
+                Some(SampleBody::decoded(read, fields, number, self.writer.node()))
             }
             SampleData::Decoded(decoded) => match Bytes::copied(&decoded.value) {
                 Some(value) => {
-                    let DecodedSample { header, strength, expiry, number, .. } = **decoded;
-                    let beside = (strength, expiry);
-                    Some(SampleBody::decoded((header, value), beside, number, self.writer.node()))
+                    let DecodedSample { header, fields, number, .. } = **decoded;
+                    Some(SampleBody::decoded((header, value), fields, number, self.writer.node()))
                 }
                 None => Some(self),
             },
@@ -429,7 +449,7 @@ impl<T: TopicData> SampleBody<T> {
         match &self.data {
             SampleData::InPlace(record) => record::strength_of(record.bytes()),
             SampleData::Kept(kept) => record::strength_of(kept.bytes()),
-            SampleData::Decoded(decoded) => decoded.strength,
+            SampleData::Decoded(decoded) => decoded.fields.strength,
         }
     }
 
@@ -440,8 +460,20 @@ impl<T: TopicData> SampleBody<T> {
         match &self.data {
             SampleData::InPlace(record) => record::expiry_of(record.bytes(), lifespan),
             SampleData::Kept(kept) => record::expiry_of(kept.bytes(), lifespan),
-            SampleData::Decoded(decoded) => decoded.expiry.min(decoded.header.ends(lifespan)),
+            SampleData::Decoded(decoded) => {
+                decoded.fields.expiry.min(decoded.header.ends(lifespan))
+            }
         }
+    }
+
+    /// Time at which a record of an unordered topic was committed; `None` if unknown.
+    pub(super) fn committed(&self) -> Option<u64> {
+        let committed = match &self.data {
+            SampleData::InPlace(record) => record::commit_time_of(record.bytes()),
+            SampleData::Kept(_) => 0,
+            SampleData::Decoded(decoded) => decoded.fields.committed,
+        };
+        (committed > 0).then_some(committed)
     }
 
     /// The writer of the sample.

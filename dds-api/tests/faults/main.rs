@@ -21,3 +21,4 @@ mod group_killed;
 mod hoarding;
 mod numb;
 mod scribble;
+mod stopped_owner;

@@ -545,4 +545,28 @@ impl<S> SampleCache<S> {
         }
         self.instances.tidy(at);
     }
+
+    /// Removes all samples with data, and returns their number. What is known of the instances
+    /// remains, and so do the notices that instances are over.
+    pub fn discard_samples(&mut self) -> usize {
+        self.keep_passing();
+        let mut discarded = 0;
+        for at in self.instances.all().collect::<Vec<_>>() {
+            if self.instances.get_mut(at).waiting.take().is_some() {
+                self.unhold(at);
+                discarded += 1;
+            }
+            let mut sample = self.instances.get(at).samples.first;
+            while sample != NIL {
+                let next = self.samples.after(Chain::Instance, sample);
+                if self.samples.get(sample).valid {
+                    self.forget(sample);
+                    discarded += 1;
+                }
+                sample = next;
+            }
+            self.instances.tidy(at);
+        }
+        discarded
+    }
 }

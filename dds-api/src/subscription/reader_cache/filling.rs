@@ -55,16 +55,38 @@ impl<T: TopicData> ReaderCore<T> {
     /// The cache as it is. Nothing comes into it.
     pub(in crate::subscription) fn cache_as_is(&self) -> MutexGuard<'_, ReaderCache<T>> {
         let begun = || {
-            let mut reader_cache = ReaderCache::new(self.settings(), self.topic.support());
             // If the reader has given samples, the cache knows their instance and its writers.
             let mut queues = self.queues.lock();
+            let (settings, support) = (self.settings(), self.topic.support());
+            let mut reader_cache = ReaderCache::new(settings, support, queues.life);
+            if !self.topic.level().is_ordered() {
+                reader_cache.judge_owners();
+            }
             let authors = queues.take_authors();
             if self.has_given.load(Ordering::Relaxed) {
                 reader_cache.continue_from(authors);
             }
             Mutex::new(reader_cache)
         };
-        self.cache.get_or_init(begun).lock().unwrap_or_else(PoisonError::into_inner)
+        let reader_cache = self.cache.get_or_init(begun).lock();
+        let mut reader_cache = reader_cache.unwrap_or_else(PoisonError::into_inner);
+        if self.may_rejoin() && self.participant.membership.is_over(reader_cache.life) {
+            self.leave_life(&mut reader_cache);
+        }
+        reader_cache
+    }
+
+    /// Discards samples that came in a life of the participant that is over, and were not taken, if
+    /// the reader keeps all samples and they do not come again (I-347).
+    #[cold]
+    fn leave_life(&self, reader_cache: &mut ReaderCache<T>) {
+        let comes_again = self.enabling.started().is_some_and(|started| started.remembers);
+        if !comes_again && reader_cache.cache.settings().depth.is_none() {
+            if self.joined_readers.get().is_none() {
+                self.opened_sets.clear();
+            }
+            self.queues.lock().discarded += reader_cache.discard_samples() as u64;
+        }
     }
 
     pub(in crate::subscription) fn take_up_settings(&self, reader_cache: &mut ReaderCache<T>) {
@@ -108,7 +130,7 @@ impl<T: TopicData> ReaderCore<T> {
         if !self.begin_filling(reader_cache, now) {
             return;
         }
-        if takes_all {
+        if takes_all && !reader_cache.judges_owners() {
             reader_cache.cache.let_pass();
         }
         // A cache that keeps the last samples makes room for all. Another one would take in without
