@@ -103,11 +103,12 @@ fn act_viewer(folder: &Path) {
     let reader = participant.reader(&topic).reliable_all().create().unwrap();
     while let Some(word) = listen() {
         if word == "read" {
+            let before = reader.membership_changes();
             let all = [&reader, &picture].map(|reader| {
                 let samples = went_well(reader.read_data(.., Timeout::NOW)).unwrap_or_default();
                 samples.iter().map(|sample| sample.number).collect::<Vec<_>>()
             });
-            say(&format!("{all:?} after {}", reader.membership_changes()));
+            say(&format!("{all:?} after {before} to {}", reader.membership_changes()));
             continue;
         }
         let sample = loop {
@@ -514,7 +515,7 @@ fn samples_not_taken_are_discarded_with_their_membership() {
         viewer.hear()
     };
     (1..=3).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
-    until("the samples are there", || read(&mut viewer) == "[[1, 2, 3], [2, 3]] after 0");
+    until("the samples are there", || read(&mut viewer) == "[[1, 2, 3], [2, 3]] after 0 to 0");
     viewer.signal(Signal::STOP);
     until("it is expelled", || {
         writer.write(&CheckedSample::new(0)).unwrap();
@@ -523,13 +524,18 @@ fn samples_not_taken_are_discarded_with_their_membership() {
     viewer.signal(Signal::CONT);
     until("it is told", || {
         let found = read(&mut viewer);
-        let is_over = found.ends_with("after 1");
-        assert!(!is_over || found == "[[], [2, 3]] after 1", "{found}");
+        let is_over = found.ends_with("after 1 to 1");
+        // The last samples may be some that came when the process was to be stopped.
+        let is_kept = found.starts_with("[[], [") && !found.starts_with("[[], []");
+        assert!(!is_over || is_kept, "{found}");
         is_over
     });
     writer.wait_for_readers(2, SOON).unwrap();
     writer.write(&CheckedSample::new(4)).unwrap();
-    until("the next sample is there", || read(&mut viewer) == "[[4], [3, 4]] after 1");
+    until("the next sample is there", || {
+        let found = read(&mut viewer);
+        found.starts_with("[[4], [") && found.ends_with(", 4]] after 1 to 1")
+    });
     viewer.finish();
 }
 

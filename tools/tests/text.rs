@@ -43,10 +43,9 @@ const ROOMS: [&str; 6] = [
     "dds-api/src/subscription",
 ];
 /// Folders in which functions may still have parameters of tuple type.
-const TUPLES_ALLOWED: [&str; 5] = [
+const TUPLES_ALLOWED: [&str; 4] = [
     "dds-api/src/mapping/",
     "dds-api/src/publication/",
-    "dds-api/src/subscription/",
     "derecho-core/model/",
     "derecho-core/sim/",
 ];

@@ -176,7 +176,7 @@ pub(crate) fn assemble(
     membership: &Arc<MembershipState>,
 ) -> DdsResult<(DomainEngine, Option<Rejoiner>)> {
     let ParticipantParts { link, parker, group, host, logs } = connect(&assembly_config)?;
-    membership.begin(Life::default(), link.node());
+    membership.begin(Life::default(), link.node(), link.halts());
     let mut machine = ParticipantMachine::new(group, Arc::clone(membership), host, Life::default());
     logs.into_iter().for_each(|logs| machine.keep_logs(logs));
     let settings = assembly_config.real_time.engine;

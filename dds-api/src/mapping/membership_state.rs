@@ -51,6 +51,9 @@ impl Life {
     }
 }
 
+/// [`Link::halts`](derecho_core::link::Link::halts) of the participant's link.
+pub(crate) type HaltQuery = Arc<dyn Fn(NodeId) -> bool + Send + Sync>;
+
 /// The members of the domain that the participant knows of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct MembershipSnapshot {
@@ -69,6 +72,8 @@ pub(crate) struct MembershipState {
     later_host: RwLock<Option<Arc<dyn Arbiter>>>,
     /// The participant's id in the domain, in this life.
     node: RwLock<NodeId>,
+    /// Tells whether the process of a node is stopped, in this life.
+    halts: RwLock<Option<HaltQuery>>,
     /// Stored here and not in the machine, so that callers can read it while they hold the machine.
     snapshot: RwLock<MembershipSnapshot>,
     /// Error of the host that keeps the participant out of its domain.
@@ -88,6 +93,7 @@ impl MembershipState {
             host: OnceLock::new(),
             later_host: RwLock::new(None),
             node: RwLock::new(NodeId(0)),
+            halts: RwLock::new(None),
             snapshot: RwLock::default(),
             obstacle: Mutex::default(),
             rejoins: AtomicBool::new(rejoins),
@@ -114,9 +120,11 @@ impl MembershipState {
         }
     }
 
-    /// Begins a life. The participant is not a member yet.
-    pub(crate) fn begin(&self, life: Life, node: NodeId) {
+    /// Begins a life, in which `halts` tells whether the process of a node is stopped. The
+    /// participant is not a member yet.
+    pub(crate) fn begin(&self, life: Life, node: NodeId, halts: HaltQuery) {
         self.name(node);
+        *self.halts.write().unwrap_or_else(PoisonError::into_inner) = Some(halts);
         if life != Life::default() {
             self.word.store(life.in_state(JOINING), Ordering::Release);
         }
@@ -129,6 +137,12 @@ impl MembershipState {
     /// The participant's id in the domain.
     pub(crate) fn node(&self) -> NodeId {
         *self.node.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the kernel shows the process of a participant as stopped. Costs a few system calls.
+    pub(crate) fn is_stopped(&self, node: NodeId) -> bool {
+        let halts = self.halts.read().unwrap_or_else(PoisonError::into_inner);
+        halts.as_ref().is_some_and(|halts| halts(node))
     }
 
     /// Sets the known members.
@@ -408,7 +422,7 @@ mod tests {
         assert!(membership.is_out() && !membership.is_out_for_good() && membership.is_over(FIRST));
         assert!(membership.error().to_string().contains("is rejoining"));
         assert_eq!((counts(&membership), membership.next_life()), ((1, 0), SECOND));
-        membership.begin(SECOND, NodeId(7));
+        membership.begin(SECOND, NodeId(7), Arc::new(|_| false));
         assert!(membership.is_out() && membership.is_joining() && !membership.is_over(SECOND));
         assert_eq!((counts(&membership), membership.next_life()), ((1, 0), SECOND));
         membership.end_membership(SECOND, ExitReason::Excluded);
@@ -417,7 +431,8 @@ mod tests {
             "second life was never admitted"
         );
         assert_eq!((counts(&membership), membership.next_life()), ((1, 0), SECOND));
-        membership.begin(SECOND, NodeId(8));
+        membership.begin(SECOND, NodeId(8), Arc::new(|node| node == NodeId(7)));
+        assert!(membership.is_stopped(NodeId(7)) && !membership.is_stopped(NodeId(8)));
         membership.begin_membership(SECOND, None);
         assert!(membership.is_in(SECOND) && !membership.is_in(FIRST));
         assert!(membership.is_evicted_from(FIRST) && !membership.is_evicted());

@@ -144,6 +144,12 @@ impl ReaderShared {
         }
     }
 
+    /// Policies that have changed, if any, which stay for [`Self::take_new_policies`].
+    pub(crate) fn new_policies(&self) -> Option<Arc<EndpointPolicies>> {
+        self.has_new_policies.load(Ordering::Acquire).then_some(())?;
+        self.new_policies.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     #[cold]
     fn new_policies_that_are_there(&self) -> Option<Arc<EndpointPolicies>> {
         let mut policies = self.new_policies.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,6 +9,13 @@ use derecho_core::group::report::StreamId;
 
 use crate::infrastructure::InstanceHandle;
 
+/// A sample's writer, and its number in the stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct AuthoredSample {
+    pub(super) writer: InstanceHandle,
+    pub(super) number: u64,
+}
+
 /// The writer of this number whose samples come by a stream.
 #[inline(always)]
 pub(super) fn author(stream: StreamId, writer: u32) -> InstanceHandle {
@@ -20,8 +27,8 @@ pub(super) fn author(stream: StreamId, writer: u32) -> InstanceHandle {
 pub(super) struct SampleAuthors {
     /// The stream by which the samples of each writer came.
     streams: BTreeMap<InstanceHandle, StreamId>,
-    /// The newest author, and the number of its first sample.
-    newest: Option<(InstanceHandle, u64)>,
+    /// First sample of the newest author.
+    newest: Option<AuthoredSample>,
 }
 
 impl SampleAuthors {
@@ -30,7 +37,7 @@ impl SampleAuthors {
         let writer = author(stream, writer);
         let is_new = self.streams.insert(writer, stream).is_none();
         if is_new {
-            self.newest = Some((writer, number));
+            self.newest = Some(AuthoredSample { writer, number });
         }
         is_new
     }
@@ -50,13 +57,13 @@ impl SampleAuthors {
         self.streams.values().any(|stream| holds(*stream))
     }
 
-    /// The authors, each with its stream, without the one whose first sample is `first`.
+    /// The authors, each with its stream, without the one whose first sample is `next`.
     pub(super) fn before(
         mut self,
-        first: Option<(InstanceHandle, u64)>,
+        next: Option<AuthoredSample>,
     ) -> BTreeMap<InstanceHandle, StreamId> {
-        if let Some((writer, _)) = first.filter(|_| first == self.newest) {
-            self.streams.remove(&writer);
+        if let Some(next) = next.filter(|_| next == self.newest) {
+            self.streams.remove(&next.writer);
         }
         self.streams
     }

@@ -12,7 +12,7 @@ use super::cache::{ArrivalSummary, RoomShortage, Selection};
 use super::data_available::{ArrivalMark, DataStatus};
 use super::group_access::{GroupAccess, GroupReader, NotifiedReader};
 use super::intake::{ReaderCore, is_out_of_date};
-use super::queues::{QueueHead, TakenFor};
+use super::queues::{QueueHead, QueuedRecord, TakenFor};
 use super::reader::{ActiveReader, DataReader};
 use super::reader_cache::{Incoming, ReaderCache, wall};
 use super::sample::SampleBody;
@@ -79,7 +79,7 @@ impl<T: TopicData> ReaderCore<T> {
             }
             ReplayStep::NoneYet => return None,
             ReplayStep::Over => {
-                let (record, stream, life) = queues.take(&self.shared)?;
+                let QueuedRecord { record, stream, life } = queues.take(&self.shared)?;
                 let number = record.number();
                 let samples = if self.is_refused(record.bytes()) {
                     Some(Vec::new())
@@ -210,7 +210,7 @@ impl<T: TopicData> ReaderCache<T> {
         };
         let last = self.staged.last().map(|(_, (arrival, _))| arrival.key);
         let is_again = std::mem::replace(&mut self.has_counted_staged, true);
-        self.note_rejected(is_again, self.staged.len(), (reason, last));
+        self.note_rejected(is_again, self.staged.len(), reason, last);
         false
     }
 
@@ -224,7 +224,7 @@ impl<T: TopicData> ReaderCache<T> {
             self.cache.room_for(now, arrivals)
         {
             let last = set.last().map(|(arrival, _)| arrival.key);
-            return self.note_rejected(false, set.len(), (reason, last));
+            return self.note_rejected(false, set.len(), reason, last);
         }
         for (incoming, within) in set.into_iter().zip(positions) {
             self.cache.set_position(position + u64::from(within));

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use derecho_core::group::report::StreamId;
-use derecho_core::multicast::inbox::Record;
 use idl_cdr::Extensibility;
 use idl_xtypes::TopicData;
 
@@ -17,7 +16,7 @@ use super::data_available::DataAvailable;
 use super::departures::WriterDepartures;
 use super::enabling::{EnabledReader, ReaderDraft};
 use super::joined::JoinedReaders;
-use super::queues::{Queues, TakenFor, is_over, pass_over};
+use super::queues::{QueuedRecord, Queues, TakenFor, is_over, pass_over};
 use super::reader_cache::ReaderCache;
 use super::sample::{Sample, SampleBody};
 use super::sets::OpenedSets;
@@ -29,7 +28,6 @@ use crate::infrastructure::listener::ListenerSlot;
 use crate::infrastructure::this_thread::{ThreadGuard, ThreadLock};
 use crate::infrastructure::{DataReaderListener, StatusCondition};
 use crate::mapping::kept_replay::ReplayStep;
-use crate::mapping::membership_state::Life;
 use crate::mapping::record::{RecordContext, lies_in_place, mark_of};
 use crate::mapping::set;
 use crate::mapping::shares::ReaderShared;
@@ -82,7 +80,7 @@ pub struct ReaderCore<T: TopicData> {
 /// Decision about a record that was taken, in the uncommon cases.
 enum Apart {
     /// The application gets its sample; whether that is the first one of the instance.
-    Given((Record, StreamId, Life), bool),
+    Given(QueuedRecord, bool),
     /// The reader does not get it.
     PassedOver,
     /// The record stays in the queues for the cache: the reader follows instances.
@@ -151,7 +149,9 @@ impl<T: TopicData> ReaderCore<T> {
     /// be among them. A participant that is out begins anew when it is back.
     #[cold]
     fn must_follow(&self, has_any: bool) -> bool {
-        if self.new_settings().is_some_and(|settings| !settings.keep_all_as_they_come()) {
+        // The cache takes them up, because it may be made by another thread at the same time.
+        let settings = self.shared.new_policies().and_then(|policies| self.changed_to(&policies));
+        if settings.is_some_and(|settings| !settings.keep_all_as_they_come()) {
             return true;
         }
         let is_out = self.participant.membership.is_out();
@@ -242,7 +242,7 @@ impl<T: TopicData> ReaderCore<T> {
         let started = self.enabled()?;
         if started.is_kept
             && (started.remembers || self.reads_history())
-            && self.pop_kept_sample(started, (view, rank), &mut other)
+            && self.pop_kept_sample(started, view, rank, &mut other)
         {
             return other.map_or_else(otherwise, |sample| Some(form(sample)));
         }
@@ -250,16 +250,17 @@ impl<T: TopicData> ReaderCore<T> {
             // Decoding happens without the lock, because it runs code of the type. Only the queues
             // behind the guard are passed on: the guard stays in registers.
             let mut queues = self.queues();
-            let Some((record, writer, life)) = queues.take(&self.shared) else { break };
+            let Some(taken) = queues.take(&self.shared) else { break };
+            let QueuedRecord { record, stream, life } = taken;
             let is_full = queues.lending.is_full(&record);
             let is_apart = is_full || !queues.is_straight();
             if is_apart || self.is_refused(record.bytes()) || !lies_in_place::<T>(record.bytes()) {
-                let verdict = self.judge_apart(&mut queues, (record, writer, life));
+                let verdict = self.judge_apart(&mut queues, QueuedRecord { record, stream, life });
                 drop(queues);
                 let goes_on = match verdict {
                     Apart::Given(taken, is_first) => {
                         let view = if is_first { ViewState::New } else { view };
-                        self.unpack_apart(taken, is_full, (view, rank), &mut other)
+                        self.unpack_apart(taken, is_full, view, rank, &mut other)
                     }
                     Apart::PassedOver => true,
                     Apart::PutBack => false,
@@ -277,7 +278,7 @@ impl<T: TopicData> ReaderCore<T> {
                 self.discard();
                 break;
             }
-            return Some(form(Sample::in_place(record, writer.node, view, rank)));
+            return Some(form(Sample::in_place(record, stream.node, view, rank)));
         }
         other.map_or_else(otherwise, |sample| Some(form(sample)))
     }
@@ -288,7 +289,8 @@ impl<T: TopicData> ReaderCore<T> {
     fn pop_kept_sample(
         &self,
         started: &EnabledReader,
-        (view, rank): (ViewState, usize),
+        view: ViewState,
+        rank: usize,
         found: &mut Option<Sample<T>>,
     ) -> bool {
         // An update of the queues may begin a new life of the participant.
@@ -304,22 +306,22 @@ impl<T: TopicData> ReaderCore<T> {
     /// Decides, in the uncommon cases, what becomes of a record that was taken. The lock of the
     /// queues is held meanwhile, so that no thread takes a later record before.
     #[inline(never)]
-    fn judge_apart(&self, queues: &mut Queues, taken: (Record, StreamId, Life)) -> Apart {
-        let (record, writer, life) = taken;
+    fn judge_apart(&self, queues: &mut Queues, taken: QueuedRecord) -> Apart {
+        let bytes = taken.record.bytes();
         if queues.follows() {
-            queues.put_back(record, writer, life);
+            queues.put_back(taken);
             return Apart::PutBack;
         }
-        if self.is_refused(record.bytes()) {
-            queues.forget_author_of(record.bytes(), writer);
+        if self.is_refused(bytes) {
+            queues.forget_author_of(bytes, taken.stream);
             return Apart::PassedOver;
         }
-        if queues.end_before(record.bytes()) {
-            queues.leave_to_cache(record, writer, life);
+        if queues.end_before(bytes) {
+            queues.leave_to_cache(taken);
             return Apart::PutBack;
         }
         queues.go_straight();
-        Apart::Given((record, writer, life), self.note_given(TakenFor::Application))
+        Apart::Given(taken, self.note_given(TakenFor::Application))
     }
 
     /// Unpacks the record of a sample that the application gets, in the uncommon cases. Returns
@@ -327,9 +329,10 @@ impl<T: TopicData> ReaderCore<T> {
     #[inline(never)]
     fn unpack_apart(
         &self,
-        taken: (Record, StreamId, Life),
+        taken: QueuedRecord,
         is_full: bool,
-        (view, rank): (ViewState, usize),
+        view: ViewState,
+        rank: usize,
         found: &mut Option<Sample<T>>,
     ) -> bool {
         match self.unpack(taken, is_full) {
@@ -373,11 +376,8 @@ impl<T: TopicData> ReaderCore<T> {
     /// The contents of a record that was taken out of the queues. With `is_full` none of the
     /// writer's memory may be lent.
     #[inline(always)]
-    fn unpack(
-        &self,
-        (record, writer, life): (Record, StreamId, Life),
-        is_full: bool,
-    ) -> Unpacked<T> {
+    fn unpack(&self, taken: QueuedRecord, is_full: bool) -> Unpacked<T> {
+        let QueuedRecord { record, stream, life } = taken;
         if self.is_refused(record.bytes()) {
             return Unpacked::Nothing;
         }
@@ -385,10 +385,10 @@ impl<T: TopicData> ReaderCore<T> {
         // been overwritten.
         let is_evicted = || self.participant.membership.is_evicted_from(life);
         if set::is_apart(record.bytes()) {
-            self.open(record.bytes(), (record.number(), writer), || !is_evicted());
+            self.open(record.bytes(), record.number(), stream, || !is_evicted());
             return Unpacked::Nothing;
         }
-        let mut sample = SampleBody::new(record, writer.node, &self.reading());
+        let mut sample = SampleBody::new(record, stream.node, &self.reading());
         if is_full {
             sample = sample.and_then(|sample| self.copy_out(sample));
         }
@@ -397,7 +397,7 @@ impl<T: TopicData> ReaderCore<T> {
             return Unpacked::Evicted;
         }
         match sample {
-            Some(sample) => Unpacked::Sample(sample, writer),
+            Some(sample) => Unpacked::Sample(sample, stream),
             None => {
                 self.note_unreadable();
                 Unpacked::Nothing
@@ -443,7 +443,7 @@ impl<T: TopicData> ReaderCore<T> {
                     self.note_given(taken_for);
                     drop(queues);
                     if set::is_apart(kept.bytes()) {
-                        self.open(kept.bytes(), (kept.number(), stream), || true);
+                        self.open(kept.bytes(), kept.number(), stream, || true);
                         continue;
                     }
                     (SampleBody::of_kept(kept, stream.node, &self.reading()), stream)
@@ -455,13 +455,12 @@ impl<T: TopicData> ReaderCore<T> {
                 }
                 ReplayStep::Over if !started.remembers => return None,
                 ReplayStep::Over => {
-                    let Some((record, stream, life)) = queues.take(&self.shared) else {
-                        return Some(None);
-                    };
+                    let Some(taken) = queues.take(&self.shared) else { return Some(None) };
+                    let QueuedRecord { record, stream, life } = taken;
                     let number = record.number();
                     let refused = self.is_refused(record.bytes());
                     if is_direct && !refused && queues.end_before(record.bytes()) {
-                        queues.leave_to_cache(record, stream, life);
+                        queues.leave_to_cache(QueuedRecord { record, stream, life });
                         return Some(None);
                     }
                     let is_apart = set::is_apart(record.bytes());
@@ -483,7 +482,7 @@ impl<T: TopicData> ReaderCore<T> {
                     self.note_given(taken_for);
                     drop(queues);
                     if let Some(opened) = opened {
-                        self.keep_set(opened);
+                        self.keep_set(opened, stream);
                         continue;
                     }
                     (sample, stream)

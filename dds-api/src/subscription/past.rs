@@ -158,7 +158,7 @@ fn samples_of<T: TopicData>(
     let mut all = Vec::new();
     for (index, record) in records.enumerate() {
         let read =
-            |record| Some((key_of(record), Sample::of_set(record, (kept.number(), node), with)?));
+            |record| Some((key_of(record), Sample::of_set(record, kept.number(), node, with)?));
         // A set is returned as a whole or not at all.
         let Some((key, sample)) = record.ok().and_then(read) else { return Vec::new() };
         if last.is_none_or(|last| last.get(&key) == Some(&(position, index))) {

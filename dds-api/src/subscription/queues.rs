@@ -13,7 +13,7 @@ use derecho_core::multicast::inbox::Record;
 use derecho_core::storage::cursor::StoredRecord;
 use derecho_node::clock;
 
-use super::authors::{SampleAuthors, author};
+use super::authors::{AuthoredSample, SampleAuthors, author};
 use super::departures::WriterDepartures;
 use super::lending::LendingLimit;
 use super::queues_by_time::QueuesByTime;
@@ -62,7 +62,7 @@ pub(super) struct Queues {
     /// The life of the participant that the queues belong to.
     pub(super) life: Life,
     /// The next record, if it was already taken out of its queue to look at it.
-    front: Option<(Record, StreamId, Life)>,
+    front: Option<QueuedRecord>,
     /// Position of `front`, if the queue that it was taken from is no longer there.
     front_position: Option<OrderPosition>,
     /// The next kept record, if it was already looked at.
@@ -94,6 +94,14 @@ pub(super) struct Queues {
     lifespan: u64,
     /// Order between the queues.
     by_time: QueuesByTime,
+}
+
+/// A record out of a queue.
+pub(super) struct QueuedRecord {
+    pub(super) record: Record,
+    pub(super) stream: StreamId,
+    /// The life of the participant in which the record was received.
+    pub(super) life: Life,
 }
 
 /// Source of a record: the queue's index, its number for the sender, and the writer.
@@ -186,11 +194,15 @@ impl Queues {
     /// because the reader follows instances from now on.
     pub(super) fn take_authors(&mut self) -> BTreeMap<InstanceHandle, StreamId> {
         self.follow();
-        let front = self.front.as_ref().map(|(it, stream, _)| (it.bytes(), *stream, it.number()));
-        let kept = self.front_kept.as_ref().map(|(it, stream)| (it.bytes(), *stream, it.number()));
-        let next = front
-            .or(kept)
-            .map(|(record, stream, number)| (author(stream, origin(record).writer), number));
+        let sample = |stream, record: &[u8], number| AuthoredSample {
+            writer: author(stream, origin(record).writer),
+            number,
+        };
+        let front = self.front.as_ref();
+        let front = front.map(|it| sample(it.stream, it.record.bytes(), it.record.number()));
+        let kept = self.front_kept.as_ref();
+        let kept = kept.map(|(it, stream)| sample(*stream, it.bytes(), it.number()));
+        let next = front.or(kept);
         self.authors.take().unwrap_or_default().before(next)
     }
 
@@ -285,7 +297,7 @@ impl Queues {
                 let left_behind = sources.iter().filter(|source| source.life != life);
                 self.discarded +=
                     left_behind.map(|source| source.consumer().len() as u64).sum::<u64>();
-                let front = self.front.as_ref().filter(|(_, _, of)| *of != life);
+                let front = self.front.as_ref().filter(|front| front.life != life);
                 self.discarded += front.map_or(0, |_| 1);
             }
         }
@@ -335,28 +347,22 @@ impl Queues {
     /// The next record for the reader, with its stream and the life in which it was received. It
     /// comes from the same queue as the last one, if that queue has any.
     #[inline(always)]
-    pub(super) fn take(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
+    pub(super) fn take(&mut self, shared: &ReaderShared) -> Option<QueuedRecord> {
         self.take_next::<false>(shared)
     }
 
     /// As [`take`](Self::take), but if the queues are [ordered by time](Self::order_by_time), the
     /// record that was written first of those that wait. Notes the streams that ended before that.
     #[inline(always)]
-    pub(super) fn take_oldest(
-        &mut self,
-        shared: &ReaderShared,
-    ) -> Option<(Record, StreamId, Life)> {
+    pub(super) fn take_oldest(&mut self, shared: &ReaderShared) -> Option<QueuedRecord> {
         self.take_next::<true>(shared)
     }
 
     #[inline(always)]
-    fn take_next<const OLDEST: bool>(
-        &mut self,
-        shared: &ReaderShared,
-    ) -> Option<(Record, StreamId, Life)> {
+    fn take_next<const OLDEST: bool>(&mut self, shared: &ReaderShared) -> Option<QueuedRecord> {
         loop {
             // Checked before the call, because a take moves a record even if there is none.
-            let (record, writer, life) = match self.front {
+            let taken = match self.front {
                 Some(_) => self.take_front()?,
                 None => {
                     self.front_position = None;
@@ -366,11 +372,13 @@ impl Queues {
                     self.take_any(shared)?
                 }
             };
-            match self.judge(&record, writer) {
-                WriterAcceptance::Yes => return Some((record, writer, life)),
-                WriterAcceptance::No => pass_over(record),
+            // The queue of a record that was taken before the last update may be another one now.
+            let is_of_queue = self.front_position.is_none();
+            match self.judge(&taken.record, taken.stream, is_of_queue) {
+                WriterAcceptance::Yes => return Some(taken),
+                WriterAcceptance::No => pass_over(taken.record),
                 WriterAcceptance::NotYet => {
-                    self.put_back(record, writer, life);
+                    self.put_back(taken);
                     return None;
                 }
             }
@@ -378,27 +386,27 @@ impl Queues {
     }
 
     #[cold]
-    fn take_front(&mut self) -> Option<(Record, StreamId, Life)> {
+    fn take_front(&mut self) -> Option<QueuedRecord> {
         self.front.take()
     }
 
     /// Puts back the record that was taken last. It comes next.
     #[cold]
-    pub(super) fn put_back(&mut self, record: Record, stream: StreamId, life: Life) {
-        self.front = Some((record, stream, life));
+    pub(super) fn put_back(&mut self, taken: QueuedRecord) {
+        self.front = Some(taken);
     }
 
     /// Leaves the record that was taken last to the cache: the reader follows instances from now
     /// on.
     #[cold]
-    pub(super) fn leave_to_cache(&mut self, record: Record, stream: StreamId, life: Life) {
-        self.put_back(record, stream, life);
+    pub(super) fn leave_to_cache(&mut self, taken: QueuedRecord) {
+        self.put_back(taken);
         self.follow();
     }
 
     /// The next record, from any writer.
     #[inline(always)]
-    fn take_any(&mut self, shared: &ReaderShared) -> Option<(Record, StreamId, Life)> {
+    fn take_any(&mut self, shared: &ReaderShared) -> Option<QueuedRecord> {
         loop {
             if let Some(source) = self.sources.get(self.next)
                 && let Some(record) = source.consumer().take()
@@ -416,7 +424,7 @@ impl Queues {
                         self.note_senders(shared);
                     }
                 }
-                return Some((record, writer, life));
+                return Some(QueuedRecord { record, stream: writer, life });
             }
             if !self.turn_to_another() {
                 return None;
@@ -437,20 +445,21 @@ impl Queues {
         self.departures.note_others_than(streams.collect());
     }
 
-    /// Whether the reader gets a record.
+    /// Whether the reader gets a record. It came from the queue that is looked at, or may have come
+    /// from another one.
     #[inline(always)]
-    fn judge(&mut self, record: &Record, stream: StreamId) -> WriterAcceptance {
+    fn judge(&mut self, record: &Record, stream: StreamId, is_of_queue: bool) -> WriterAcceptance {
         if self.is_late(record.bytes()) {
             return WriterAcceptance::No;
         }
         let origin = origin(record.bytes());
         let from = RecordSource::new(self.next, record.sender(), origin.writer);
-        if origin.names.is_none() && self.accepted.has(from) {
+        let is_of_one = is_of_queue && origin.names.is_none();
+        if is_of_one && self.accepted.has(from) {
             return WriterAcceptance::Yes;
         }
         let verdict = self.judge_anew(stream, record.bytes(), record.number());
-        let is_of_one = origin.names.is_none() && origin.writer != OF_SEVERAL;
-        if is_of_one && verdict == WriterAcceptance::Yes {
+        if is_of_one && origin.writer != OF_SEVERAL && verdict == WriterAcceptance::Yes {
             self.accepted.note(from);
         }
         verdict
@@ -561,8 +570,9 @@ impl Queues {
         }
         if self.known_writers.is_some() {
             // Only the record itself shows whether the reader gets it.
-            let Some((record, stream, life)) = self.take(shared) else { return false };
-            self.front = Some((record, stream, life));
+            let Some(next) = self.take(shared) else { return false };
+            let life = next.life;
+            self.front = Some(next);
             return membership.is_in(life);
         }
         let present = self.sources.iter().filter(|source| membership.is_in(source.life));
@@ -578,8 +588,8 @@ impl Queues {
     /// Whether the record that comes next, or one of them if several queues have a next one, is
     /// other than the data of one sample.
     pub(super) fn others_come_next(&self) -> bool {
-        if let Some((record, ..)) = &self.front {
-            return is_other(record.bytes());
+        if let Some(front) = &self.front {
+            return is_other(front.record.bytes());
         }
         if let Some((kept, _)) = &self.front_kept {
             return is_other(kept.bytes());

@@ -12,6 +12,7 @@ mod filling;
 mod owner_times;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::Time;
@@ -29,7 +30,7 @@ use super::in_step::StagedSamples;
 use super::sample::{Sample, SampleBody};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::deadlines::Deadlines;
-use crate::mapping::membership_state::Life;
+use crate::mapping::membership_state::{Life, MembershipState};
 use crate::mapping::record::{RecordEffect, WriterNotice, key_payload, keyless_payload};
 
 /// Reason for which samples were rejected: the limit of RESOURCE_LIMITS that was reached.
@@ -180,14 +181,16 @@ impl<T: TopicData> ReaderCache<T> {
         self.has_new_writer = true;
     }
 
-    /// Makes the cache itself judge which owners miss the reader's DEADLINE: the topic has no order.
-    pub(super) fn judge_owners(&mut self) {
-        self.owner_times = self.cache.settings().exclusive.then(OwnerTimes::default);
+    /// Makes the cache itself judge which owners are silent for too long: the topic has no order.
+    pub(super) fn judge_owners(&mut self, membership: &Arc<MembershipState>) {
+        let is_exclusive = self.cache.settings().exclusive;
+        self.owner_times = is_exclusive.then(|| OwnerTimes::new(membership));
     }
 
-    /// Whether the cache itself judges which owners miss the reader's DEADLINE.
+    /// Whether the cache itself judges which owners are silent for too long.
     fn judges_owners(&self) -> bool {
-        self.owner_times.is_some() && self.cache.settings().deadline != NEVER
+        let settings = self.cache.settings();
+        self.owner_times.is_some() && settings.deadline.min(settings.lease) != NEVER
     }
 
     /// Removes everything.
@@ -293,11 +296,12 @@ impl<T: TopicData> ReaderCache<T> {
         match self.cache.put(now, arrival, key_value) {
             Ok(outcome) => {
                 self.note_owner(now, record, outcome);
-                self.note_arrival(now, (change, outcome), (key, writer, stream));
+                self.note_arrival(now, key, change, outcome);
+                self.note_writer(writer, stream);
                 true
             }
             Err(Rejection { reason, arrival }) => {
-                self.note_rejected(is_again, 1, (reason, Some(key)));
+                self.note_rejected(is_again, 1, reason, Some(key));
                 self.stalled = Some((arrival, stream));
                 false
             }
@@ -309,8 +313,9 @@ impl<T: TopicData> ReaderCache<T> {
     fn note_arrival(
         &mut self,
         now: u64,
-        (change, outcome): (InstanceChange, ArrivalOutcome),
-        (key, writer, stream): (Key, InstanceHandle, StreamId),
+        key: Key,
+        change: InstanceChange,
+        outcome: ArrivalOutcome,
     ) {
         self.arrivals += 1;
         if outcome != ArrivalOutcome::NotOwner
@@ -323,6 +328,11 @@ impl<T: TopicData> ReaderCache<T> {
                 InstanceChange::Dispose | InstanceChange::Unregister => deadlines.forget(key),
             }
         }
+    }
+
+    /// Notes the writer of a record, and the stream that brought the record.
+    #[inline(always)]
+    fn note_writer(&mut self, writer: InstanceHandle, stream: StreamId) {
         let written = Some((writer, stream));
         if self.last_writer != written {
             self.has_new_writer |= self.writers.insert(writer, stream) != Some(stream);
@@ -331,15 +341,16 @@ impl<T: TopicData> ReaderCache<T> {
     }
 
     /// Takes an instance from its owner if this sample of another writer shows that the owner has
-    /// missed the reader's DEADLINE (I-348). Returns the sample's record if owners are judged here.
+    /// been silent for too long (I-348). Returns the sample's record if owners are judged here.
     fn judge_owner(&mut self, arrival: &Arrival<SampleBody<T>>) -> Option<WrittenRecord> {
         if !self.judges_owners() {
             return None;
         }
         let (key, writer, committed) = (arrival.key, arrival.writer, arrival.data.committed());
         let record = WrittenRecord { key, writer, committed };
-        let deadline = self.cache.settings().deadline;
-        if let Some(owner) = self.owner_times.as_ref()?.overdue(&record, deadline) {
+        let settings = *self.cache.settings();
+        let owner = self.owner_times.as_mut()?.silent_owner(&record, &settings);
+        if let Some(owner) = owner {
             self.cache.give_up(key, owner);
         }
         Some(record)
@@ -375,11 +386,12 @@ impl<T: TopicData> ReaderCache<T> {
             |sample: &SampleBody<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
         match self.cache.pass(now, arrival, sample, key_value) {
             Ok(outcome) => {
-                self.note_arrival(now, (change, outcome), (key, writer, stream));
+                self.note_arrival(now, key, change, outcome);
+                self.note_writer(writer, stream);
                 true
             }
             Err(Rejection { reason, arrival }) => {
-                self.note_rejected(false, 1, (reason, Some(key)));
+                self.note_rejected(false, 1, reason, Some(key));
                 self.stalled = Some((arrival, stream));
                 false
             }
@@ -405,7 +417,8 @@ impl<T: TopicData> ReaderCache<T> {
         &mut self,
         is_again: bool,
         count: usize,
-        (reason, last): (LimitReached, Option<Key>),
+        reason: LimitReached,
+        last: Option<Key>,
     ) {
         if !is_again {
             self.rejected.total_count += count as u64;
@@ -473,7 +486,7 @@ impl<T: TopicData> ReaderCache<T> {
                 WriterNotice::Overdue(key) => self.cache.give_up(key, writer),
                 WriterNotice::Ended => self.lose(now, |other, _| other == writer),
                 WriterNotice::Disposed => {
-                    self.dispose_all(now, (time, writer));
+                    self.dispose_all(now, time, writer);
                     self.lose(now, |other, _| other == writer);
                 }
             },
@@ -500,13 +513,13 @@ impl<T: TopicData> ReaderCache<T> {
     }
 
     /// Disposes the instances of a writer that has ended at this time.
-    fn dispose_all(&mut self, now: u64, (time, writer): (u64, InstanceHandle)) {
+    fn dispose_all(&mut self, now: u64, time: u64, writer: InstanceHandle) {
         let (support, deadlines) = (&self.support, &mut self.deadlines);
         let loss = |key: Key, value: &[u8]| {
             deadlines.iter_mut().for_each(|deadlines| deadlines.forget(key));
             Some(SampleBody::of_loss(T::read_key(support, value).ok()?, time, writer))
         };
-        self.arrivals += self.cache.dispose_all(now, (time, writer), loss) as u64;
+        self.arrivals += self.cache.dispose_all(now, time, writer, loss) as u64;
     }
 
     /// Removes writers that are ignored from now on: they own no instance, and their samples no

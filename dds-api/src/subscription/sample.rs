@@ -275,7 +275,8 @@ impl<T: TopicData> SampleBody<T> {
     }
 
     fn decoded(
-        (header, value): (RecordHeader, T),
+        header: RecordHeader,
+        value: T,
         fields: RecordFields,
         number: u64,
         writer: NodeId,
@@ -291,7 +292,7 @@ impl<T: TopicData> SampleBody<T> {
         writer: NodeId,
         with: &RecordContext<'_, T>,
     ) -> Option<SampleBody<T>> {
-        SampleBody::of_bytes(record.bytes(), (record.number(), writer), with)
+        SampleBody::of_bytes(record.bytes(), record.number(), writer, with)
     }
 
     /// The sample in a kept record.
@@ -305,10 +306,11 @@ impl<T: TopicData> SampleBody<T> {
             Some((header, Bytes::in_kept(&kept, payload)?))
         };
         if Bytes::is::<T>()
-            && let Some(lent) = lent()
+            && let Some((header, value)) = lent()
         {
             return Some(SampleBody::decoded(
-                lent,
+                header,
+                value,
                 RecordFields::of_copy(kept.bytes()),
                 kept.number(),
                 writer,
@@ -320,7 +322,7 @@ impl<T: TopicData> SampleBody<T> {
             }
             ReadPayload::Decoded(header, value) => {
                 let fields = RecordFields::of_copy(kept.bytes());
-                SampleBody::decoded((header, value), fields, kept.number(), writer)
+                SampleBody::decoded(header, value, fields, kept.number(), writer)
             }
         })
     }
@@ -328,17 +330,18 @@ impl<T: TopicData> SampleBody<T> {
     /// The sample in a record at any address, such as those in a coherent set.
     pub(super) fn of_bytes(
         record: &[u8],
-        (number, writer): (u64, NodeId),
+        number: u64,
+        writer: NodeId,
         with: &RecordContext<'_, T>,
     ) -> Option<SampleBody<T>> {
-        let read = record::read_out::<T>(record, with)?;
-        Some(SampleBody::decoded(read, RecordFields::of_copy(record), number, writer))
+        let (header, value) = record::read_out::<T>(record, with)?;
+        Some(SampleBody::decoded(header, value, RecordFields::of_copy(record), number, writer))
     }
 
     /// Notice that an instance with this key is over because its writer is gone.
     pub(super) fn of_loss(key: T, now: u64, writer: InstanceHandle) -> SampleBody<T> {
         let header = RecordHeader::of_loss(now, writer.entity as u32);
-        SampleBody::decoded((header, key), RecordFields::NONE, 0, writer.node)
+        SampleBody::decoded(header, key, RecordFields::NONE, 0, writer.node)
     }
 
     /// A sample that did not come from a queue: information about an entity of participant `of`, or
@@ -350,7 +353,7 @@ impl<T: TopicData> SampleBody<T> {
             InstanceState::NotAliveNoWriters => RecordEffect::Unregistered,
         };
         let header = RecordHeader::of_discovery(now, effect);
-        SampleBody::decoded((header, data), RecordFields::NONE, 0, of)
+        SampleBody::decoded(header, data, RecordFields::NONE, 0, of)
     }
 
     /// Whether the data lie in the writer's memory, which the sample then pins.
@@ -372,14 +375,14 @@ impl<T: TopicData> SampleBody<T> {
         match &self.data {
             SampleData::InPlace(record) => {
                 let bytes = record.bytes();
-                let read = record::plain_out::<T>(bytes)?;
+                let (header, value) = record::plain_out::<T>(bytes)?;
                 let (fields, number) = (RecordFields::of(bytes), record.number());
-                Some(SampleBody::decoded(read, fields, number, self.writer.node()))
+                Some(SampleBody::decoded(header, value, fields, number, self.writer.node()))
             }
             SampleData::Decoded(decoded) => match Bytes::copied(&decoded.value) {
                 Some(value) => {
                     let DecodedSample { header, fields, number, .. } = **decoded;
-                    Some(SampleBody::decoded((header, value), fields, number, self.writer.node()))
+                    Some(SampleBody::decoded(header, value, fields, number, self.writer.node()))
                 }
                 None => Some(self),
             },
@@ -526,10 +529,11 @@ impl<T: TopicData> Sample<T> {
     /// The sample in a record of a coherent set.
     pub(super) fn of_set(
         record: &[u8],
-        from: (u64, NodeId),
+        number: u64,
+        writer: NodeId,
         with: &RecordContext<'_, T>,
     ) -> Option<Sample<T>> {
-        SampleBody::of_bytes(record, from, with).map(SampleBody::alone)
+        SampleBody::of_bytes(record, number, writer, with).map(SampleBody::alone)
     }
 
     /// Whether the sample has data.

@@ -96,12 +96,13 @@ impl<T: TopicData> ReaderCore<T> {
     pub(super) fn open(
         &self,
         record: &[u8],
-        (number, stream): (u64, StreamId),
+        number: u64,
+        stream: StreamId,
         is_sound: impl Fn() -> bool,
     ) {
         let samples = self.read_set(record, number, stream);
         match is_sound() {
-            true => self.keep_set(samples),
+            true => self.keep_set(samples, stream),
             false => self.discard(),
         }
     }
@@ -112,9 +113,9 @@ impl<T: TopicData> ReaderCore<T> {
         record: &[u8],
         number: u64,
         stream: StreamId,
-    ) -> Option<Vec<(SampleBody<T>, StreamId)>> {
-        let read = |(_, sample)| (sample, stream);
-        Some(self.read_positions(record, number, stream)?.into_iter().map(read).collect())
+    ) -> Option<Vec<SampleBody<T>>> {
+        let positions = self.read_positions(record, number, stream)?;
+        Some(positions.into_iter().map(|(_, sample)| sample).collect())
     }
 
     /// The samples of a coherent set, each with its position among all samples of the set, some of
@@ -132,7 +133,7 @@ impl<T: TopicData> ReaderCore<T> {
             self.departures.note_notice(writer, notice, time_of(record));
             return Some(Vec::new());
         }
-        let (from, with) = ((number, stream.node), self.reading());
+        let with = self.reading();
         let known = set::of_several(record).and_then(|_| {
             self.shared.known_writers.lock().unwrap_or_else(PoisonError::into_inner).clone()
         });
@@ -144,15 +145,17 @@ impl<T: TopicData> ReaderCore<T> {
         for (position, record) in (0..).zip(set::records(record)?) {
             let record = record.ok()?;
             if !is_others(record) {
-                samples.push((position, SampleBody::of_bytes(record, from, &with)?));
+                samples.push((position, SampleBody::of_bytes(record, number, stream.node, &with)?));
             }
         }
         Some(samples)
     }
 
-    pub(super) fn keep_set(&self, samples: Option<Vec<(SampleBody<T>, StreamId)>>) {
+    pub(super) fn keep_set(&self, samples: Option<Vec<SampleBody<T>>>, stream: StreamId) {
         match samples {
-            Some(samples) => self.opened_sets.put(samples.into_iter()),
+            Some(samples) => {
+                self.opened_sets.put(samples.into_iter().map(|sample| (sample, stream)));
+            }
             None => self.note_unreadable(),
         }
     }
@@ -160,12 +163,13 @@ impl<T: TopicData> ReaderCore<T> {
     /// The rest of a set that begins with this sample, without the samples that the filter rejects.
     pub(super) fn whole_set(
         &self,
-        first: (SampleBody<T>, StreamId),
+        first: SampleBody<T>,
+        stream: StreamId,
         reader_cache: &mut ReaderCache<T>,
         lifespan: u64,
     ) -> Vec<Incoming<T>> {
         let mut set = Vec::new();
-        let mut next = Some(first);
+        let mut next = Some((first, stream));
         while let Some((sample, stream)) = next {
             if self.passes(&sample) {
                 set.push(reader_cache.arrival(sample, stream, lifespan));
@@ -194,7 +198,7 @@ impl<T: TopicData> ReaderCache<T> {
             Err(RoomShortage::Always(reason)) => (reason, false),
         };
         let last = set.last().map(|(arrival, _)| arrival.key);
-        self.note_rejected(is_again, set.len(), (reason, last));
+        self.note_rejected(is_again, set.len(), reason, last);
         if waits {
             self.stalled_set = set;
         }

@@ -74,7 +74,7 @@ impl ParticipantMachine {
         next.sinks = listeners.map(|(id, it)| (id, it.mark_uncertain())).collect();
         next.has_uncertain_facts = true;
         // Publishes all of the above.
-        self.membership.begin(life, node);
+        self.membership.begin(life, node, link.halts());
         Ok(next)
     }
 }

@@ -3,7 +3,7 @@
 //! Owns: the life of instances, and the decision which samples are stored. Never does: give
 //! any out.
 
-use super::instances::Key;
+use super::instances::{Instance, InstanceWriters, Key};
 use super::samples::{CacheEntry, Chain, NIL, SourceOrder};
 use super::settings::NEVER;
 use super::timers::{CacheTimer, TimerKind};
@@ -107,20 +107,17 @@ impl<S> Arrival<S> {
         SourceOrder::new(self.source_timestamp, self.writer)
     }
 
-    fn entry(
-        self,
-        (instance, place): (u32, u64),
-        (disposed, no_writers): (u32, u32),
-    ) -> CacheEntry<S> {
+    /// The sample as it is stored, at this position of all samples, of the instance in slot `at`.
+    fn entry(self, position: u64, at: u32, instance: &Instance<S>) -> CacheEntry<S> {
         CacheEntry {
             writer: self.writer,
-            position: place,
+            position,
             time: self.source_timestamp,
             expires: self.expires,
             data: Some(self.data),
-            instance,
-            disposed_generation: disposed,
-            no_writers_generation: no_writers,
+            instance: at,
+            disposed_generation: instance.disposed_generation,
+            no_writers_generation: instance.no_writers_generation,
             valid: true,
             read: false,
         }
@@ -161,8 +158,7 @@ impl<S> SampleCache<S> {
             Err(ArrivalRefusal::NoRoom(reason)) => return Err(Rejection { reason, arrival }),
         };
         let instance = self.instances.get_mut(at);
-        let generations = (instance.disposed_generation, instance.no_writers_generation);
-        let entry = arrival.entry((at, self.position), generations);
+        let entry = arrival.entry(self.position, at, instance);
         if waits {
             instance.waiting = Some(entry);
             if !std::mem::replace(&mut instance.release_listed, true) {
@@ -290,7 +286,8 @@ impl<S> SampleCache<S> {
         arrival: &Arrival<D>,
         key_value: impl FnOnce() -> Box<[u8]>,
     ) -> u32 {
-        self.instances.add(arrival.key, key_value(), (arrival.writer, arrival.strength))
+        let writers = InstanceWriters::one(arrival.writer, arrival.strength);
+        self.instances.add(arrival.key, key_value(), writers)
     }
 
     /// Makes an instance alive again that was over.
@@ -345,13 +342,12 @@ impl<S> SampleCache<S> {
         if instance.state == InstanceState::NotAliveDisposed {
             return Ok(ArrivalOutcome::Unnoticed);
         }
-        let written = (arrival.source_timestamp, arrival.writer);
-        self.end(now, at, InstanceState::NotAliveDisposed, (written, Some(arrival.data)));
+        self.end(now, at, InstanceState::NotAliveDisposed, order, Some(arrival.data));
         Ok(ArrivalOutcome::Stored)
     }
 
     fn unregister(&mut self, now: u64, arrival: Arrival<S>) -> ArrivalOutcome {
-        let written = (arrival.source_timestamp, arrival.writer);
+        let written = arrival.order();
         match self.instances.find(arrival.key) {
             Some(at) => self.let_go(now, at, written, Some(arrival.data)),
             None => ArrivalOutcome::Unnoticed,

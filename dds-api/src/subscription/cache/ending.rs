@@ -28,7 +28,7 @@ impl<S> SampleCache<S> {
         for at in self.instances.all().collect::<Vec<_>>() {
             if self.instances.get(at).writers.has(writer) {
                 let data = data(&self.instances.get(at).key_value);
-                let outcome = self.let_go(now, at, (now, writer), data);
+                let outcome = self.let_go(now, at, SourceOrder::new(now, writer), data);
                 ended += usize::from(outcome == ArrivalOutcome::Stored);
             }
         }
@@ -41,7 +41,8 @@ impl<S> SampleCache<S> {
     pub fn dispose_all(
         &mut self,
         now: u64,
-        (time, writer): (u64, InstanceHandle),
+        time: u64,
+        writer: InstanceHandle,
         mut data: impl FnMut(Key, &[u8]) -> Option<S>,
     ) -> usize {
         self.keep_passing();
@@ -62,7 +63,7 @@ impl<S> SampleCache<S> {
             let instance = self.instances.get_mut(at);
             instance.latest = instance.latest.max(order);
             instance.overtaken = instance.latest;
-            self.end(now, at, InstanceState::NotAliveDisposed, ((time, writer), data));
+            self.end(now, at, InstanceState::NotAliveDisposed, order, data);
             ended += 1;
         }
         ended
@@ -77,16 +78,16 @@ impl<S> SampleCache<S> {
         }
     }
 
-    /// Removes a writer from an instance.
+    /// Removes the writer of a record from an instance.
     pub(super) fn let_go(
         &mut self,
         now: u64,
         at: u32,
-        (time, writer): (u64, InstanceHandle),
+        written: SourceOrder,
         data: Option<S>,
     ) -> ArrivalOutcome {
         let instance = self.instances.get_mut(at);
-        if !instance.writers.unregister(writer) || !instance.writers.is_empty() {
+        if !instance.writers.unregister(written.writer()) || !instance.writers.is_empty() {
             return ArrivalOutcome::Unnoticed;
         }
         if instance.state != InstanceState::Alive {
@@ -96,8 +97,9 @@ impl<S> SampleCache<S> {
         // Uses the times of what was written: the time at which a writer was lost is not comparable
         // to them.
         instance.overtaken = instance.latest;
-        let written = (time.max(instance.latest.time), writer);
-        self.end(now, at, InstanceState::NotAliveNoWriters, (written, data));
+        let time = written.time.max(instance.latest.time);
+        let written = SourceOrder::new(time, written.writer());
+        self.end(now, at, InstanceState::NotAliveNoWriters, written, data);
         ArrivalOutcome::Stored
     }
 
@@ -107,7 +109,8 @@ impl<S> SampleCache<S> {
         now: u64,
         at: u32,
         state: InstanceState,
-        ((time, writer), data): ((u64, InstanceHandle), Option<S>),
+        written: SourceOrder,
+        data: Option<S>,
     ) {
         self.drop_notice(at);
         let instance = self.instances.get_mut(at);
@@ -121,8 +124,8 @@ impl<S> SampleCache<S> {
             data,
             instance: at,
             position: self.position,
-            writer,
-            time,
+            writer: written.writer(),
+            time: written.time,
             expires: NEVER,
             disposed_generation: instance.disposed_generation,
             no_writers_generation: instance.no_writers_generation,

@@ -57,7 +57,7 @@ fn rank((writer, strength): RankedWriter) -> impl Ord {
 }
 
 impl InstanceWriters {
-    fn one(writer: InstanceHandle, strength: i32) -> InstanceWriters {
+    pub(super) fn one(writer: InstanceHandle, strength: i32) -> InstanceWriters {
         InstanceWriters { first: Some((writer, Some(strength))), others: Vec::new() }
     }
 
@@ -75,7 +75,7 @@ impl InstanceWriters {
 
     /// Whether this writer with this strength is the only one.
     #[inline(always)]
-    pub(super) fn is_only(&self, (writer, strength): (InstanceHandle, i32)) -> bool {
+    pub(super) fn is_only(&self, writer: InstanceHandle, strength: i32) -> bool {
         let is_it = |(first, known): RankedWriter| first == writer && known == Some(strength);
         self.first.is_some_and(is_it) && self.others.is_empty()
     }
@@ -169,7 +169,7 @@ pub(super) struct Instance<S> {
 }
 
 impl<S> Instance<S> {
-    fn new(key: Key, key_value: Box<[u8]>, (writer, strength): (InstanceHandle, i32)) -> Self {
+    fn new(key: Key, key_value: Box<[u8]>, writers: InstanceWriters) -> Self {
         Instance {
             key,
             key_value,
@@ -177,7 +177,7 @@ impl<S> Instance<S> {
             view: ViewState::New,
             disposed_generation: 0,
             no_writers_generation: 0,
-            writers: InstanceWriters::one(writer, strength),
+            writers,
             samples: ChainEnds::EMPTY,
             len: 0,
             notice: NIL,
@@ -260,8 +260,8 @@ impl<S> InstanceTable<S> {
         self.ordered.values().copied()
     }
 
-    pub(super) fn add(&mut self, key: Key, value: Box<[u8]>, writer: (InstanceHandle, i32)) -> u32 {
-        let instance = Some(Instance::new(key, value, writer));
+    pub(super) fn add(&mut self, key: Key, value: Box<[u8]>, writers: InstanceWriters) -> u32 {
+        let instance = Some(Instance::new(key, value, writers));
         let at = match self.free.pop() {
             Some(at) => {
                 self.slots[at as usize].instance = instance;

@@ -25,7 +25,7 @@ mod settings;
 mod timers;
 
 use access::ChosenSample;
-use instances::InstanceTable;
+use instances::{InstanceTable, InstanceWriters};
 use passing::PassingSample;
 use samples::{ChainEnds, SampleTable};
 use timers::CacheTimers;
@@ -145,7 +145,7 @@ impl<S> SampleCache<S> {
         mut writers: impl Iterator<Item = InstanceHandle>,
     ) {
         let Some(first) = writers.next() else { return };
-        let at = self.instances.add(key, key_value, (first, 0));
+        let at = self.instances.add(key, key_value, InstanceWriters::one(first, 0));
         let instance = self.instances.get_mut(at);
         writers.for_each(|writer| instance.writers.register(writer, 0));
         instance.view = ViewState::NotNew;

@@ -9,7 +9,7 @@
 //! that is not given as if it had been stored before (I-146).
 
 use super::arrival::{AdmittedArrival, Arrival, ArrivalOutcome, ArrivalRefusal, Rejection};
-use super::samples::{CacheEntry, ChainEnds, NIL, SourceOrder};
+use super::samples::{CacheEntry, ChainEnds, NIL};
 use super::settings::NEVER;
 use super::{CachedSampleInfo, InstanceState, SampleCache, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
@@ -67,9 +67,8 @@ impl<S> SampleCache<S> {
             self.lets_pass && arrival.expires == NEVER,
             "cache lets samples without expiry pass"
         );
-        let (source, order) = ((arrival.writer, arrival.strength), arrival.order());
         let at = match self.instances.find_again(arrival.key) {
-            Some(at) if self.is_common_case(at, source, order, now) => at,
+            Some(at) if self.is_common_case(at, &arrival, now) => at,
             _ => match self.admit(now, &arrival, || key_value(&data)) {
                 Ok(AdmittedArrival { at, .. }) => at,
                 Err(ArrivalRefusal::Already(outcome)) => return Ok(outcome),
@@ -104,17 +103,11 @@ impl<S> SampleCache<S> {
     /// alive, and its only known writer is the sample's writer with the same strength. `false` if
     /// this is not the case, or if there may be no room.
     #[inline(always)]
-    fn is_common_case(
-        &mut self,
-        at: u32,
-        source: (InstanceHandle, i32),
-        order: SourceOrder,
-        now: u64,
-    ) -> bool {
-        let settings = &self.settings;
+    fn is_common_case(&mut self, at: u32, arrival: &Arrival<()>, now: u64) -> bool {
+        let (settings, order) = (&self.settings, arrival.order());
         let instance = self.instances.get_mut(at);
         let continues = instance.state == InstanceState::Alive
-            && instance.writers.is_only(source)
+            && instance.writers.is_only(arrival.writer, arrival.strength)
             && instance.len < settings.max_samples_per_instance
             && self.held < settings.max_samples;
         if continues {

@@ -34,6 +34,10 @@ impl SourceOrder {
     pub(super) const fn new(time: u64, writer: InstanceHandle) -> SourceOrder {
         SourceOrder { time, node: writer.node, entity: writer.entity }
     }
+
+    pub(super) const fn writer(self) -> InstanceHandle {
+        InstanceHandle { node: self.node, entity: self.entity }
+    }
 }
 
 /// One of the chains.

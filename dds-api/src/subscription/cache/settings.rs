@@ -40,6 +40,8 @@ pub struct CacheSettings {
     pub disposed_delay: u64,
     /// DEADLINE: maximum interval between two samples of an instance.
     pub deadline: u64,
+    /// LIVELINESS: time after which a writer that has not asserted its liveliness is not alive.
+    pub lease: u64,
 }
 
 impl Default for CacheSettings {
@@ -57,6 +59,7 @@ impl Default for CacheSettings {
             no_writer_delay: NEVER,
             disposed_delay: NEVER,
             deadline: NEVER,
+            lease: NEVER,
         }
     }
 }
@@ -83,6 +86,7 @@ impl CacheSettings {
             no_writer_delay: nanos(lifecycle.autopurge_nowriter_samples_delay),
             disposed_delay: nanos(lifecycle.autopurge_disposed_samples_delay),
             deadline: nanos(qos.deadline.period),
+            lease: nanos(qos.liveliness.lease_duration),
         }
     }
 }
@@ -91,7 +95,7 @@ impl CacheSettings {
     /// Whether all samples of one instance are given as they come, and none is dropped or waits:
     /// the cache then decides nothing.
     pub fn keep_all_as_they_come(self) -> bool {
-        CacheSettings { across_instances: true, ..self } == CacheSettings::default()
+        CacheSettings { across_instances: true, lease: NEVER, ..self } == CacheSettings::default()
     }
 
     /// The settings after a change of those policies that may change on an enabled reader.

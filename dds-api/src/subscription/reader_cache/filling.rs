@@ -16,6 +16,7 @@ use crate::mapping::policies::EndpointPolicies;
 use crate::mapping::record::{NEVER, RecordEffect, expiry_of, is_plain, lies_in_place};
 use crate::subscription::cache::CacheSettings;
 use crate::subscription::intake::ReaderCore;
+use crate::subscription::queues::QueuedRecord;
 use crate::subscription::sample::SampleBody;
 
 /// Maximum number of samples taken out of the queues under one lock, so that a thread that asks
@@ -60,7 +61,7 @@ impl<T: TopicData> ReaderCore<T> {
             let (settings, support) = (self.settings(), self.topic.support());
             let mut reader_cache = ReaderCache::new(settings, support, queues.life);
             if !self.topic.level().is_ordered() {
-                reader_cache.judge_owners();
+                reader_cache.judge_owners(&self.participant.membership);
             }
             let authors = queues.take_authors();
             if self.has_given.load(Ordering::Relaxed) {
@@ -90,7 +91,9 @@ impl<T: TopicData> ReaderCore<T> {
     }
 
     pub(in crate::subscription) fn take_up_settings(&self, reader_cache: &mut ReaderCache<T>) {
-        if let Some(settings) = self.new_settings() {
+        let changed = self.shared.take_new_policies();
+        if let Some(settings) = changed.and_then(|policies| self.changed_to(&policies)) {
+            *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
             reader_cache.set_settings(settings);
         }
     }
@@ -103,13 +106,13 @@ impl<T: TopicData> ReaderCore<T> {
         }
     }
 
-    /// New settings for the cache, if policies have changed since the last call.
-    pub(in crate::subscription) fn new_settings(&self) -> Option<CacheSettings> {
-        let policies = self.shared.take_new_policies()?;
-        let EndpointPolicies::Requested { reader, .. } = &*policies else { return None };
-        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        *settings = settings.changed_to(reader);
-        Some(*settings)
+    /// The settings for the cache after a change to these policies.
+    pub(in crate::subscription) fn changed_to(
+        &self,
+        policies: &EndpointPolicies,
+    ) -> Option<CacheSettings> {
+        let EndpointPolicies::Requested { reader, .. } = policies else { return None };
+        Some(self.settings().changed_to(reader))
     }
 
     /// Counts missed deadlines, after all that has come is known.
@@ -217,7 +220,8 @@ impl<T: TopicData> ReaderCore<T> {
                     return false;
                 }
                 let taken = queues.take_oldest(&self.shared);
-                let Some((record, stream, life)) = taken else { return true };
+                let Some(taken) = taken else { return true };
+                let QueuedRecord { record, stream, life } = taken;
                 let bytes = record.bytes();
                 let may_pass = membership.is_in(life)
                     && !self.departures.are_any()
@@ -225,7 +229,7 @@ impl<T: TopicData> ReaderCore<T> {
                     && lies_in_place::<T>(bytes)
                     && expiry_of(bytes, lifespan) == NEVER;
                 if !may_pass {
-                    queues.put_back(record, stream, life);
+                    queues.put_back(QueuedRecord { record, stream, life });
                     return true;
                 }
                 if !reader_cache.pass(now, SampleBody::in_place(record, stream.node), stream) {
@@ -251,7 +255,7 @@ impl<T: TopicData> ReaderCore<T> {
                     self.take_departures(reader_cache);
                     let Some((sample, stream)) = popped else { return true };
                     if self.opened_sets.has_next() {
-                        let set = self.whole_set((sample, stream), reader_cache, lifespan);
+                        let set = self.whole_set(sample, stream, reader_cache, lifespan);
                         if !reader_cache.put_set(now, set, false) {
                             return false;
                         }

@@ -1,25 +1,32 @@
-//! Owners of instances that are late: the reader's own judgement on its DEADLINE.
+//! Owners of instances that are silent for too long: the reader's own judgement on its DEADLINE
+//! and its lease.
 //!
 //! Owns: when the owner of each instance last wrote it. Never does: decide who the next owner is;
 //! the cache does that.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::infrastructure::InstanceHandle;
-use crate::subscription::cache::{ArrivalOutcome, Key};
+use crate::mapping::membership_state::MembershipState;
+use crate::subscription::cache::{ArrivalOutcome, CacheSettings, Key};
 
 /// Number of entries above which those of forgotten instances are removed.
 const FEW: usize = 64;
 
 /// Commit times of the last records of owners, for a reader with exclusive ownership on a topic
-/// without order. The participant of a writer measures the writer's DEADLINE as well, but a process
-/// that is stopped measures nothing (I-348).
-#[derive(Default)]
-pub(super) struct OwnerTimes(HashMap<Key, OwnerTime>);
+/// without order. The participant of a writer measures the writer's DEADLINE and lease as well, but
+/// a process that is stopped measures nothing (I-348).
+pub(super) struct OwnerTimes {
+    times: HashMap<Key, OwnerTime>,
+    membership: Arc<MembershipState>,
+}
 
 struct OwnerTime {
     owner: InstanceHandle,
     committed: u64,
+    /// Commit time of the last record that made the reader ask whether the owner is stopped.
+    asked: u64,
 }
 
 /// Record of a writer on an instance.
@@ -31,12 +38,31 @@ pub(super) struct WrittenRecord {
 }
 
 impl OwnerTimes {
-    /// The owner of an instance, if it has written nothing for longer than the `deadline` when
-    /// another writer wrote this record.
-    pub(super) fn overdue(&self, record: &WrittenRecord, deadline: u64) -> Option<InstanceHandle> {
-        let last = self.0.get(&record.key).filter(|last| last.owner != record.writer)?;
-        let is_overdue = record.committed? > last.committed.saturating_add(deadline);
-        is_overdue.then_some(last.owner)
+    pub(super) fn new(membership: &Arc<MembershipState>) -> OwnerTimes {
+        OwnerTimes { times: HashMap::new(), membership: Arc::clone(membership) }
+    }
+
+    /// The owner of an instance, if it has written nothing for longer than the DEADLINE when
+    /// another writer wrote this record, or its process is stopped and it has written nothing for
+    /// longer than the lease. An owner that is alive need not write to keep its lease.
+    pub(super) fn silent_owner(
+        &mut self,
+        record: &WrittenRecord,
+        settings: &CacheSettings,
+    ) -> Option<InstanceHandle> {
+        let last = self.times.get_mut(&record.key).filter(|last| last.owner != record.writer)?;
+        let committed = record.committed?;
+        if committed > last.committed.saturating_add(settings.deadline) {
+            return Some(last.owner);
+        }
+        // The kernel is not asked for each record.
+        if committed.saturating_sub(settings.lease / 4) < last.asked.max(last.committed)
+            || committed <= last.committed.saturating_add(settings.lease)
+        {
+            return None;
+        }
+        last.asked = committed;
+        self.membership.is_stopped(last.owner.node).then_some(last.owner)
     }
 
     /// Notes the outcome of a record's arrival in the cache, which knows `instances` instances.
@@ -52,14 +78,16 @@ impl OwnerTimes {
         match outcome {
             ArrivalOutcome::NotOwner => {}
             ArrivalOutcome::Late | ArrivalOutcome::Expired => {
-                let own = self.0.get_mut(&record.key).filter(|last| last.owner == record.writer);
+                let own =
+                    self.times.get_mut(&record.key).filter(|last| last.owner == record.writer);
                 own.into_iter().for_each(|last| last.committed = last.committed.max(committed));
             }
             ArrivalOutcome::Stored | ArrivalOutcome::Waits | ArrivalOutcome::Unnoticed => {
-                if self.0.len() > 2 * instances + FEW {
-                    self.0.retain(|key, _| is_known(*key));
+                if self.times.len() > 2 * instances + FEW {
+                    self.times.retain(|key, _| is_known(*key));
                 }
-                self.0.insert(record.key, OwnerTime { owner: record.writer, committed });
+                let time = OwnerTime { owner: record.writer, committed, asked: 0 };
+                self.times.insert(record.key, time);
             }
         }
     }
