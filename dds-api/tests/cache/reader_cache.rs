@@ -65,6 +65,7 @@ fn settings(dice: &mut Dice) -> CacheSettings {
         no_writer_delay: dice.pick(&[NEVER, NEVER, 0, 6 * TICK]),
         disposed_delay: dice.pick(&[NEVER, NEVER, 0, 6 * TICK]),
         deadline: NEVER,
+        lease: NEVER,
     }
 }
 
@@ -181,6 +182,9 @@ fn live_with(seed: u64, passes: bool) {
             13 => {
                 model.advance(now);
                 cache.advance(now);
+                if call.is_multiple_of(8) {
+                    assert_eq!(cache.discard_samples(), model.discard_samples(), "{context}");
+                }
             }
             _ => {
                 let scope = match dice.below(4) {

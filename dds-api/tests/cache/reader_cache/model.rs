@@ -125,6 +125,16 @@ impl Model {
         }
     }
 
+    /// Removes all samples with data. Returns their number.
+    pub(crate) fn discard_samples(&mut self) -> usize {
+        let waiting = self.instances.values_mut().filter_map(|it| it.waiting.take()).count();
+        let before = self.samples.len();
+        self.samples.retain(|sample| !sample.valid);
+        let discarded = waiting + before - self.samples.len();
+        self.tidy();
+        discarded
+    }
+
     fn release(&mut self, time: u64, key: u128) {
         let separation = self.settings.minimum_separation;
         let instance = self.instances.get_mut(&key).unwrap();
