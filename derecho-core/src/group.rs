@@ -143,12 +143,10 @@ pub enum GroupEvent {
         /// Whether this node was no member before.
         first: bool,
     },
-    /// More readers of a subgroup have begun its epoch.
+    /// More readers of a subgroup have begun its epoch ([`Node::begun_readers`]).
     Gathered {
         /// The subgroup's key.
         key: u64,
-        /// Number of readers that have begun the epoch.
-        readers: usize,
     },
     /// This node is no longer a member of a subgroup.
     Left {
@@ -418,16 +416,15 @@ impl<S: ReplicatedState> Group<S> {
         self.progress.contains_key(&key) || coming.any(|epoch| epoch.layout.member(me).is_some())
     }
 
-    /// Whether this node reads in the current epoch of a subgroup, and in all epochs that are
+    /// Whether a node reads in this node's current epoch of a subgroup, and in all epochs that are
     /// known to follow.
-    pub fn reads_on(&self, key: u64) -> bool {
-        let me = self.node.id();
+    pub fn reads_on(&self, key: u64, node: NodeId) -> bool {
         let Some(progress) = self.progress.get(&key) else { return false };
         let now = progress.id().and_then(|id| self.node.epoch(id)).unwrap_or(0);
         let last_epoch = core::iter::once(progress.last_epoch());
         let coming = self.registry.epochs(key).chain(self.expected.get(&key)).chain(last_epoch);
         let mut coming = coming.filter(|epoch| epoch.number >= now);
-        coming.all(|epoch| epoch.layout.member(me).is_some_and(|member| member.reads))
+        coming.all(|epoch| epoch.layout.member(node).is_some_and(|member| member.reads))
     }
 
     /// Whether this node sends this stream in a subgroup, or will in a coming epoch.
@@ -503,9 +500,9 @@ impl<S: ReplicatedState> Group<S> {
             NodeEvent::Founded(id) => return self.begun(id),
             NodeEvent::Begun { subgroup, .. } => return self.begun(subgroup),
             NodeEvent::Left(id) => return self.left(id),
-            NodeEvent::Gathered { subgroup, readers, .. } => {
+            NodeEvent::Gathered { subgroup, .. } => {
                 if let Some(key) = self.key_of(subgroup) {
-                    self.events.push_back(GroupEvent::Gathered { key, readers });
+                    self.events.push_back(GroupEvent::Gathered { key });
                 }
                 return;
             }

@@ -37,7 +37,7 @@ use crate::multicast::PeerFault;
 use crate::multicast::acknowledgement::AckLine;
 use crate::multicast::claim::SenderMemory;
 use crate::multicast::inbox::{Inbox, SenderReplica};
-use crate::multicast::stream::Stream;
+use crate::multicast::stream::{ReaderName, Stream};
 use crate::note::Note;
 use activity::Activity;
 pub use epochs::{EpochDescription, EpochMember, StreamEnd, StreamProgress};
@@ -192,7 +192,7 @@ struct PeerState {
 }
 
 struct AttachRequest {
-    reader: u64,
+    reader: ReaderName,
     stream: RegionId,
     acks: RegionId,
     line: u64,
@@ -329,6 +329,13 @@ impl Node {
         self.streams.iter().find(|known| known.region() == stream)
     }
 
+    /// Readers that receive each message that is committed to a stream of this node from now on:
+    /// origin, and name for the upper layer.
+    pub fn served(&self, stream: RegionId) -> impl Iterator<Item = (StreamOrigin, u64)> + '_ {
+        let served = self.stream(stream).into_iter().flat_map(Stream::served);
+        served.map(|(peer, entity)| (peer.map_or(StreamOrigin::Own, StreamOrigin::Peer), entity))
+    }
+
     /// Number of subscriptions that read a stream of this node.
     pub fn readers(&self, stream: RegionId) -> usize {
         self.stream(stream).map_or(0, Stream::readers)
@@ -376,9 +383,15 @@ impl Node {
     }
 
     /// Subscribes to an announced stream. Reception begins when the stream's region is present.
+    /// `entity` is the name of the reader for the upper layer of the sender ([`Node::served`]).
     /// `None` if this node receives [`ACK_LINES`] streams already.
-    pub fn subscribe(&mut self, origin: StreamOrigin, stream: RegionId) -> Option<SubscriptionId> {
-        self.add_subscription(origin, stream, true)
+    pub fn subscribe(
+        &mut self,
+        origin: StreamOrigin,
+        stream: RegionId,
+        entity: u64,
+    ) -> Option<SubscriptionId> {
+        self.add_subscription((origin, stream), entity, true)
     }
 
     /// Like [`Node::subscribe`], but the sender does not wait for this node. Messages are lost
@@ -389,14 +402,15 @@ impl Node {
         &mut self,
         origin: StreamOrigin,
         stream: RegionId,
+        entity: u64,
     ) -> Option<SubscriptionId> {
-        self.add_subscription(origin, stream, false)
+        self.add_subscription((origin, stream), entity, false)
     }
 
     fn add_subscription(
         &mut self,
-        origin: StreamOrigin,
-        stream: RegionId,
+        (origin, stream): (StreamOrigin, RegionId),
+        entity: u64,
         tethered: bool,
     ) -> Option<SubscriptionId> {
         let line = self.free_lines.pop()?;
@@ -404,7 +418,7 @@ impl Node {
         self.next_subscription += 1;
         self.ack_line(line, id).clear();
         let (stage, receiver) = (SubscriptionStage::AwaitsHeader, None);
-        let new = Subscription { id, origin, stream, line, stage, tethered, receiver };
+        let new = Subscription { id, entity, origin, stream, line, stage, tethered, receiver };
         self.subscriptions.push(new);
         self.priority_order.renew();
         self.unsettled = true;

@@ -30,6 +30,8 @@ pub enum Note {
     Attach {
         /// Identifier of this subscription, chosen by the sender of this note and never reused.
         reader: u64,
+        /// Name of the reader within its node, for the upper layer.
+        entity: u64,
         /// Region of the stream, at the receiver of this note.
         stream: RegionId,
         /// Region of the reader's acknowledgements.
@@ -82,8 +84,8 @@ impl Note {
         let (tag, numbers, bytes): (u8, &[u64], &[u8]) = match self {
             Note::Announce { id, bytes } => (1, &[*id], bytes),
             Note::Retract { id } => (2, &[*id], &[]),
-            Note::Attach { reader, stream, acks, line, tethered } => {
-                (3, &[*reader, stream.0, acks.0, *line, u64::from(*tethered)], &[])
+            Note::Attach { reader, entity, stream, acks, line, tethered } => {
+                (3, &[*reader, *entity, stream.0, acks.0, *line, u64::from(*tethered)], &[])
             }
             Note::Accept { reader, entry, message } => (4, &[*reader, *entry, *message], &[]),
             Note::End { reader, entry } => (5, &[*reader, *entry], &[]),
@@ -113,10 +115,11 @@ impl Note {
             }
             2 => Note::Retract { id: number()? },
             3 => {
-                let (reader, stream, acks) = (number()?, RegionId(number()?), RegionId(number()?));
+                let (reader, entity) = (number()?, number()?);
+                let (stream, acks) = (RegionId(number()?), RegionId(number()?));
                 let (line, tethered) = (number()?, number()?);
                 let tethered = [false, true].into_iter().find(|it| u64::from(*it) == tethered)?;
-                Note::Attach { reader, stream, acks, line, tethered }
+                Note::Attach { reader, entity, stream, acks, line, tethered }
             }
             4 => Note::Accept { reader: number()?, entry: number()?, message: number()? },
             5 => Note::End { reader: number()?, entry: number()? },
@@ -143,8 +146,8 @@ mod tests {
         let notes = [
             Note::Announce { id: 3, bytes: vec![1, 2, 3] },
             Note::Retract { id: 3 },
-            Note::Attach { reader: 5, stream, acks, line: 9, tethered: true },
-            Note::Attach { reader: 6, stream, acks, line: 9, tethered: false },
+            Note::Attach { reader: 5, entity: 3, stream, acks, line: 9, tethered: true },
+            Note::Attach { reader: 6, entity: 3, stream, acks, line: 9, tethered: false },
             Note::Accept { reader: 5, entry: 1 << 40, message: 7 },
             Note::End { reader: 5, entry: 9 },
             Note::Detach { reader: 5, stream },
@@ -161,7 +164,8 @@ mod tests {
             }
         }
         assert_eq!(Note::decode(&[]), None);
-        let mut unsure = Note::Attach { reader: 5, stream, acks, line: 9, tethered: true }.encode();
+        let mut unsure =
+            Note::Attach { reader: 5, entity: 3, stream, acks, line: 9, tethered: true }.encode();
         unsure[1 + 4 * 8] = 2;
         assert_eq!(Note::decode(&unsure), None);
         assert_eq!(Note::decode(&[99, 0, 0, 0, 0, 0, 0, 0, 0]), None);

@@ -46,7 +46,7 @@ impl Pair {
             let events = shown.into_iter().chain([of_stream]);
             events.for_each(|event| node.handle(event, &mut effects));
         }
-        nodes[READER].subscribe(StreamOrigin::Peer(Peer(WRITER as u32)), stream).unwrap();
+        nodes[READER].subscribe(StreamOrigin::Peer(Peer(WRITER as u32)), stream, 0).unwrap();
         let mut pair = Pair { nodes, memory, inbox: None };
         pair.turn();
         assert!(pair.inbox.is_some(), "the reader reads");

@@ -349,7 +349,7 @@ counted! {
     /// # }
     /// ```
     LivelinessLostStatus {};
-    /// PUBLICATION_MATCHED: readers that receive the samples of a writer.
+    /// PUBLICATION_MATCHED: readers that receive each sample that a writer writes from now on.
     ///
     /// ```
     /// # use dds_api::prelude::*;
@@ -369,7 +369,8 @@ counted! {
         /// Reader that was matched or unmatched last.
         last_subscription_handle: Option<InstanceHandle>,
     } settles current_count_change;
-    /// SUBSCRIPTION_MATCHED: writers whose samples a reader receives.
+    /// SUBSCRIPTION_MATCHED: writers of which a reader receives each sample from now on, and writers
+    /// that have ended and of which samples may still come.
     ///
     /// ```
     /// # use dds_api::prelude::*;

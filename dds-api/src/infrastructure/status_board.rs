@@ -61,6 +61,16 @@ impl StatusBoard {
         read
     }
 
+    /// Number of matched readers of a writer. Does not mark the status as read.
+    pub(crate) fn matched_readers(&self) -> usize {
+        self.lock().publication_matched.current_count as usize
+    }
+
+    /// Number of matched writers of a reader. Does not mark the status as read.
+    pub(crate) fn matched_writers(&self) -> usize {
+        self.lock().subscription_matched.current_count as usize
+    }
+
     /// Marks a status as changed that has no counts on the status board.
     pub(crate) fn raise(&self, kind: StatusKind) {
         self.changed.fetch_or(kind as u32, Ordering::Release);

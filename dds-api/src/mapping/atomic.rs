@@ -94,16 +94,9 @@ struct TopicMembership {
     senders: Vec<StreamId>,
     /// Senders of the epoch.
     sending: Arc<[StreamId]>,
-    /// Members of the epoch that read.
-    seats: Vec<NodeId>,
-    /// Number of participants with readers that are known to have begun the epoch.
-    readers_begun: u32,
-    /// Participants among them that are known by name: those of an epoch that all have begun, as
-    /// far as they are still members.
-    begun: Vec<NodeId>,
-    /// Whether all members are known to have begun the epoch. Then a newly announced reader already
-    /// receives its samples.
-    all_begun: bool,
+    /// Participants that read and are known to have begun this epoch, or an earlier one, as far as
+    /// they are still members: all of them receive what is written from now on.
+    begun: BTreeSet<NodeId>,
     /// Level of the topic, common to all its endpoints.
     level: TopicLevel,
     /// How samples of this topic are kept, if they are kept.
@@ -121,6 +114,9 @@ pub(crate) struct AtomicTopics {
     leaving: bool,
     /// Kept samples of topics.
     stores: StoreSet,
+    /// Topics of which a reader has a queue, or an epoch has begun somewhere, since the last call
+    /// of [`AtomicTopics::take_unsettled`].
+    unsettled: BTreeSet<u64>,
     /// Topics with a reader that replays kept samples.
     replaying: BTreeSet<u64>,
     /// Logs of this participant, if it keeps any.
@@ -168,7 +164,6 @@ impl AtomicTopics {
     ) -> Result<(Endpoint, SenderMemory), EndpointRefusal> {
         let key = endpoint.key();
         let fresh = domain.node_mut().fresh_region();
-        let ignored = Arc::clone(&self.ignored);
         let (membership, is_first) = self.membership(domain, link, &endpoint, effects)?;
         let (region, memory) = match membership.memory.clone() {
             Some(known) => known,
@@ -183,9 +178,6 @@ impl AtomicTopics {
         (endpoint.stream, endpoint.lines) = (region.0, membership.lines.0.0);
         membership.writers.insert(id, shared);
         membership.add(domain, key, (id, endpoint.clone()), is_first);
-        // Another writer on this participant causes no event about readers, so the writers are
-        // updated here.
-        membership.update_matched_readers(domain, key, &ignored);
         self.keep(domain, &endpoint);
         Ok((endpoint, memory))
     }
@@ -280,11 +272,9 @@ impl AtomicTopics {
         membership.subgroup = Some(id);
         domain.node_mut().set_priority(PriorityTarget::Subgroup(id), membership.priority);
         membership.sending = layout.streams().collect();
-        let seats = layout.members.iter().filter(|seat| seat.reads).map(|seat| seat.node).collect();
-        let before: Vec<NodeId> = std::mem::replace(&mut membership.seats, seats);
-        membership.all_begun = false;
-        membership.begun.retain(|node| membership.seats.contains(node));
-        let gone = before.iter().filter(|node| !membership.seats.contains(node)).count() as u32;
+        let reads = |node: &NodeId| layout.member(*node).is_some_and(|member| member.reads);
+        membership.begun.retain(reads);
+        membership.note_begun(domain);
         for (number, origin, region) in domain.node().senders(id) {
             let node = match origin {
                 StreamOrigin::Own => Some(me),
@@ -294,13 +284,6 @@ impl AtomicTopics {
             membership.senders.resize(membership.senders.len().max(number + 1), GONE_SENDER);
             membership.senders[number] = node.map_or(GONE_SENDER, |node| StreamId { node, region });
         }
-        // A participant that was counted and is still a member receives all samples written from
-        // now on, even if it has not begun the epoch yet.
-        membership.readers_begun = match membership.level.is_kept() {
-            true => membership.readers_begun.min(domain.state().readers(key) as u32),
-            false => membership.readers_begun.saturating_sub(gone),
-        };
-        membership.update_matched_readers(domain, key, &self.ignored);
         let ended = std::mem::take(&mut membership.old_memories).into_iter();
         let (needed, over) = ended.partition(|old| {
             let region = old.region;
@@ -313,23 +296,11 @@ impl AtomicTopics {
         self.connect(domain, key);
     }
 
-    /// Handles the report that this number of readers has begun the epoch.
-    pub(super) fn readers_begun(&mut self, domain: &DomainGroup, key: u64, readers: usize) {
+    /// Handles the report that more participants have begun the epoch.
+    pub(super) fn readers_begun(&mut self, domain: &DomainGroup, key: u64) {
         let membership = self.memberships.get_mut(&key).and_then(VecDeque::front_mut);
-        let Some(membership) = membership else { return };
-        if readers == membership.seats.len() {
-            membership.all_begun = true;
-            membership.begun.clone_from(&membership.seats);
-        }
-        // Every member of a topic that is kept reads it, even if it has only writers. Only when all
-        // members have begun is it known that the members with readers have begun.
-        membership.readers_begun = match membership.level.is_kept() {
-            true if readers == membership.seats.len() => domain.state().readers(key) as u32,
-            true => return,
-            // Some of the readers counted before may not have begun this epoch yet.
-            false => membership.readers_begun.max(readers as u32),
-        };
-        membership.update_matched_readers(domain, key, &self.ignored);
+        membership.into_iter().for_each(|membership| membership.note_begun(domain));
+        self.unsettled.insert(key);
     }
 
     /// Handles the departure of this participant from a topic's subgroup.
@@ -429,10 +400,7 @@ impl TopicMembership {
             subgroup: None,
             senders: Vec::new(),
             sending: Arc::new([]),
-            seats: Vec::new(),
-            readers_begun: 0,
-            begun: Vec::new(),
-            all_begun: false,
+            begun: BTreeSet::new(),
             level: endpoint.level,
             retention: endpoint.retention,
             priority: 0,
@@ -521,8 +489,17 @@ impl TopicMembership {
         retract(domain, id);
     }
 
+    /// Notes which participants are known to have begun.
+    fn note_begun(&mut self, domain: &DomainGroup) {
+        let (node, Some(subgroup)) = (domain.node(), self.subgroup) else { return };
+        self.begun.extend(node.begun_readers(subgroup).filter_map(|origin| match origin {
+            StreamOrigin::Own => Some(node.id()),
+            StreamOrigin::Peer(peer) => node.node_of(peer),
+        }));
+    }
+
     /// Updates the senders that are known to the readers of a topic whose samples are kept.
-    fn update_known_senders(&mut self, domain: &DomainGroup, key: u64, ignored: &IgnoredEntities) {
+    fn update_known_senders(&mut self) {
         if self.subgroup.is_none() {
             return;
         }
@@ -537,7 +514,6 @@ impl TopicMembership {
             drop(sources);
             shared.set_sending(&self.sending);
             shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(self.writing(domain, key, ignored, id), Ordering::Release);
         }
     }
 
@@ -550,16 +526,15 @@ impl TopicMembership {
             true => self.endpoints.contains_key(&id),
             false => self.readers.contains_key(&id),
         };
-        domain.reads_on(key) && announced.into_iter().any(is_for)
+        domain.reads_on(key, domain.node().id()) && announced.into_iter().any(is_for)
     }
 
     /// Gives queues to the readers that have none, if this participant delivers, and updates the
     /// senders that are known to all readers.
-    fn connect(&mut self, domain: &mut DomainGroup, key: u64, ignored: &IgnoredEntities) {
+    fn connect(&mut self, domain: &mut DomainGroup, key: u64) {
         let Some(subgroup) = self.subgroup else { return };
         let delivers_on = self.continues_delivery(domain, key);
         let writers: Arc<[StreamId]> = self.senders.as_slice().into();
-        let writing = self.writing_to_each(domain, key, ignored);
         for (&reader, OrderedReader { shared, inbox, .. }) in &mut self.readers {
             let id = SourceId::Atomic(reader);
             let is_dead = |inbox: &Arc<Inbox>| !domain.node().has_subgroup_reader(subgroup, inbox);
@@ -575,7 +550,6 @@ impl TopicMembership {
             if inbox.is_none() && delivers_on {
                 *inbox = domain.node_mut().add_subgroup_reader(subgroup);
             }
-            let sending = inbox.as_ref().and_then(|_| writing.get(&reader)).copied().unwrap_or(0);
             let ended = false;
             if let Some(inbox) = inbox {
                 let (writers, inbox) = (Arc::clone(&writers), Arc::clone(inbox));
@@ -592,7 +566,6 @@ impl TopicMembership {
             drop(sources);
             shared.set_sending(&self.sending);
             shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(sending, Ordering::Release);
         }
     }
 

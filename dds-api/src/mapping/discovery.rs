@@ -241,11 +241,6 @@ impl Discovery {
         }
     }
 
-    /// Number of participants with readers of a topic.
-    pub(crate) fn readers(&self, key: u64) -> usize {
-        self.readers_of(key).map(|(node, ..)| node).collect::<BTreeSet<_>>().len()
-    }
-
     /// Adds an endpoint, without its part in an order.
     fn insert_endpoint(&mut self, node: NodeId, id: u64, endpoint: Endpoint) {
         self.names.entry(endpoint.topic.clone()).or_default().insert((node, id));

@@ -15,7 +15,7 @@ use derecho_core::machine::{Effects, Machine};
 use derecho_core::membership::{ExitReason, View};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::Geometry;
-use derecho_core::node::{Node, NodeEvent, StreamOrigin, SubscriptionId};
+use derecho_core::node::{Node, NodeEvent, SubscriptionId};
 
 use super::atomic::{AtomicTopics, announce, retract};
 use super::builtin::RegisteredSink;
@@ -40,6 +40,7 @@ mod rejoin;
 mod standstills;
 
 pub(crate) use introductions::FoundTopic;
+use matching::WriterSubscription;
 pub(crate) use policies::policy_metadata_of;
 
 /// Interval in nanoseconds between checks whether the application has released what keeps a
@@ -50,7 +51,7 @@ struct LocalReader {
     endpoint: Endpoint,
     shared: Arc<ReaderShared>,
     wants_history: bool,
-    subscriptions: BTreeMap<SubscriptionId, (StreamOrigin, u64)>,
+    subscriptions: BTreeMap<SubscriptionId, WriterSubscription>,
     partners: MatchedPartners,
 }
 
@@ -75,6 +76,8 @@ pub(crate) struct ParticipantMachine {
     by_topic: BTreeMap<String, BTreeSet<u64>>,
     /// Status boards of topics, by topic name.
     topics: BTreeMap<String, Arc<StatusBoard>>,
+    /// Local endpoints of which a match may have to be told, or to be told as lost.
+    unsettled: BTreeSet<u64>,
     /// Endpoints whose topic is inconsistent with the topic of the same name here.
     inconsistent: BTreeSet<(NodeId, u64)>,
     priority_updates: priority_updates::PriorityUpdates,
@@ -131,6 +134,7 @@ impl ParticipantMachine {
             writers: BTreeMap::new(),
             by_topic: BTreeMap::new(),
             topics: BTreeMap::new(),
+            unsettled: BTreeSet::new(),
             inconsistent: BTreeSet::new(),
             priority_updates: priority_updates::PriorityUpdates::default(),
             atomic: AtomicTopics::default(),
@@ -466,9 +470,7 @@ impl ParticipantMachine {
                 let epoch = (epoch, &layout);
                 self.atomic.epoch_begun(&mut self.group, (key, subgroup), epoch, effects);
             }
-            GroupEvent::Gathered { key, readers } => {
-                self.atomic.readers_begun(&self.group, key, readers)
-            }
+            GroupEvent::Gathered { key } => self.atomic.readers_begun(&self.group, key),
             GroupEvent::Left { key } => self.atomic.left(&mut self.group, key, effects),
             GroupEvent::Stuck { wait, answer } => self.report_stuck(wait, answer),
             GroupEvent::Direct { from, bytes, .. } => match PastMessage::from_bytes(&bytes) {
@@ -525,12 +527,9 @@ impl ParticipantMachine {
                     self.publish_membership();
                 }
             }
-            NodeEvent::Readers { stream, count } => {
-                let mut writers = self.writers.values();
-                let of_it = |writer: &&LocalWriter| writer.endpoint.stream == stream.0;
-                if let Some(writer) = writers.find(of_it) {
-                    writer.shared.matched.store(count as u32, Ordering::Release);
-                }
+            NodeEvent::Readers { stream, .. } => {
+                let of_it = |(_, writer): &(_, &LocalWriter)| writer.endpoint.stream == stream.0;
+                self.unsettled.extend(self.writers.iter().find(of_it).map(|(id, _)| *id));
             }
             NodeEvent::Subscribed(subscription, inbox) => self.subscribed(subscription, inbox),
             NodeEvent::Lost(subscription, count) => self.count_lost(subscription, count),
@@ -583,6 +582,7 @@ impl Machine for ParticipantMachine {
             self.leave_check_at = Some(now.after(LEAVE_INTERVAL));
             done += self.atomic.leave(&mut self.group, effects);
         }
+        done += self.settle_matches();
         done += self.check_timeliness(now);
         self.check_standstills(now);
         done + usize::from(self.alarm.take_if(|at| now >= *at).is_some())

@@ -1,14 +1,19 @@
-//! Matched and incompatible endpoints of one local endpoint, as reported by its statuses.
+//! Partners of one local endpoint: all endpoints that it is compared with. Matches and
+//! incompatibilities are told from here alone (I-179).
 //!
-//! Owns: the decision whether a match or an incompatibility is new. Never does: decide whether two
-//! endpoints match.
+//! ```text
+//!   judge     the announcements say that both are compatible    ┐ both hold: the match is told,
+//!   serve     whatever is written from now on reaches the reader ┘ by all counts at once
+//! ```
+//! Owns: the decision when a match or an incompatibility is told. Never does: decide whether two
+//! endpoints are compatible, or whether a reader is served; the machine does.
 
 use std::collections::BTreeMap;
 
-use derecho_core::ids::NodeId;
+use derecho_core::ids::{NodeId, RegionId};
 use qos_profiles::{Incompatibility, PolicyId};
 
-use super::endpoint::MatchVerdict;
+use super::endpoint::{Endpoint, MatchVerdict};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::status::{QosPolicyCount, StatusKind};
 use crate::infrastructure::status_board::{StatusBoard, Statuses};
@@ -21,11 +26,23 @@ pub(super) enum MatchSide {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Partner {
-    /// Whether the endpoint is announced as alive.
-    Matched(bool),
+enum PartnerVerdict {
+    Compatible,
     Incompatible(Vec<PolicyId>),
     Inconsistent,
+}
+
+/// Another endpoint that the local one is compared with.
+#[derive(Debug)]
+struct Partner {
+    verdict: PartnerVerdict,
+    /// Whether the endpoint is announced as alive.
+    alive: bool,
+    /// Stream of a writer.
+    stream: RegionId,
+    /// Whether the match is told: the endpoints are compatible, and each sample that the writer
+    /// writes from now on reaches the reader.
+    is_told: bool,
 }
 
 /// See the [module](self).
@@ -49,92 +66,95 @@ impl MatchedPartners {
         MatchedPartners { side, known: BTreeMap::new() }
     }
 
-    /// Whether the local endpoint is matched with this one.
+    /// Whether the local endpoint is compatible with this one.
     pub(super) fn has(&self, node: NodeId, id: u64) -> bool {
-        matches!(self.known.get(&(node, id)), Some(Partner::Matched(_)))
+        let known = self.known.get(&(node, id));
+        known.is_some_and(|partner| partner.verdict == PartnerVerdict::Compatible)
     }
 
-    /// The matched endpoints.
+    /// The endpoints with which a match is told.
     pub(super) fn matched(&self) -> impl Iterator<Item = (NodeId, u64)> {
-        let matched =
-            self.known.iter().filter(|(_, partner)| matches!(partner, Partner::Matched(_)));
+        let matched = self.known.iter().filter(|(_, partner)| partner.is_told);
         matched.map(|(endpoint, _)| *endpoint)
     }
 
-    /// Applies the verdict of a match with an endpoint, and whether that endpoint is announced as
-    /// alive.
+    /// The compatible endpoints.
+    pub(super) fn compatible(&self) -> impl Iterator<Item = (NodeId, u64)> {
+        self.known().map(|(endpoint, _)| endpoint).filter(|(node, id)| self.has(*node, *id))
+    }
+
+    /// All known endpoints, compatible or not, and the stream of each writer.
+    pub(super) fn known(&self) -> impl Iterator<Item = ((NodeId, u64), RegionId)> {
+        self.known.iter().map(|(endpoint, partner)| (*endpoint, partner.stream))
+    }
+
+    /// Applies the verdict of a comparison with an announced endpoint. A compatible endpoint is
+    /// told by [`serve`](Self::serve).
     pub(super) fn judge(
         &mut self,
         board: &StatusBoard,
-        (endpoint, alive): ((NodeId, u64), bool),
+        (id, announced): ((NodeId, u64), &Endpoint),
         verdict: MatchVerdict,
     ) -> MatchOutcome {
         let partner = match &verdict {
-            MatchVerdict::Yes => Partner::Matched(alive),
+            MatchVerdict::Yes => PartnerVerdict::Compatible,
             MatchVerdict::Incompatible(why) => {
-                Partner::Incompatible(why.iter().map(|one| one.policy).collect())
+                PartnerVerdict::Incompatible(why.iter().map(|one| one.policy).collect())
             }
-            MatchVerdict::Inconsistent(_) => Partner::Inconsistent,
+            MatchVerdict::Inconsistent(_) => PartnerVerdict::Inconsistent,
             MatchVerdict::OtherTopic | MatchVerdict::OtherPartition => {
-                self.remove(board, endpoint);
+                self.remove(board, id);
                 return MatchOutcome::Nothing;
             }
         };
-        if self.known.get(&endpoint) == Some(&partner) {
+        let alive = announced.alive;
+        if let Some(known) = self.known.get_mut(&id).filter(|known| known.verdict == partner) {
+            let was = std::mem::replace(&mut known.alive, alive);
+            if self.side == MatchSide::Reader && known.is_told && was != alive {
+                adjust_liveliness(board, id, [(was, -1), (alive, 1)]);
+            }
             return MatchOutcome::Nothing;
         }
-        if let (Some(Partner::Matched(was)), Partner::Matched(_)) =
-            (self.known.get(&endpoint), &partner)
-        {
-            self.adjust_liveliness(board, endpoint, [(*was, -1), (alive, 1)]);
-            self.known.insert(endpoint, partner);
-            return MatchOutcome::Nothing;
-        }
-        self.remove(board, endpoint);
-        self.known.insert(endpoint, partner);
+        self.remove(board, id);
+        let stream = RegionId(announced.stream);
+        self.known.insert(id, Partner { verdict: partner, alive, stream, is_told: false });
         match verdict {
             MatchVerdict::Incompatible(why) => self.refuse(board, &why),
             MatchVerdict::Inconsistent(why) => return MatchOutcome::Inconsistent(why),
-            _ => self.count(board, endpoint, (alive, 1)),
+            _ => {}
         }
         MatchOutcome::Nothing
     }
 
+    /// States whether each sample that is written from now on reaches the reader of the match.
+    /// Returns whether the match is told or lost by that.
+    pub(super) fn serve(
+        &mut self,
+        board: &StatusBoard,
+        endpoint: (NodeId, u64),
+        served: bool,
+    ) -> bool {
+        let Some(partner) = self.known.get_mut(&endpoint) else { return false };
+        let is_told = served && partner.verdict == PartnerVerdict::Compatible;
+        if std::mem::replace(&mut partner.is_told, is_told) == is_told {
+            return false;
+        }
+        let alive = partner.alive;
+        self.count(board, endpoint, (alive, if is_told { 1 } else { -1 }));
+        true
+    }
+
     /// Removes an endpoint that has ended or is no longer related to the local one.
     pub(super) fn remove(&mut self, board: &StatusBoard, endpoint: (NodeId, u64)) {
-        if let Some(Partner::Matched(alive)) = self.known.remove(&endpoint) {
-            self.count(board, endpoint, (alive, -1));
-        }
+        self.serve(board, endpoint, false);
+        self.known.remove(&endpoint);
     }
 
     /// Reports the loss of all matched endpoints.
     pub(super) fn unmatch_all(&self, board: &StatusBoard) {
-        for (endpoint, partner) in &self.known {
-            if let Partner::Matched(alive) = partner {
-                self.count(board, *endpoint, (*alive, -1));
-            }
+        for (endpoint, partner) in self.known.iter().filter(|(_, partner)| partner.is_told) {
+            self.count(board, *endpoint, (partner.alive, -1));
         }
-    }
-
-    /// Adjusts the counts of writers that are alive or not alive.
-    fn adjust_liveliness(
-        &self,
-        board: &StatusBoard,
-        (node, entity): (NodeId, u64),
-        changes: impl IntoIterator<Item = (bool, i64)>,
-    ) {
-        board.note(StatusKind::LivelinessChanged, |all| {
-            let status = &mut all.liveliness_changed;
-            for (alive, change) in changes {
-                let (count, changed) = match alive {
-                    true => (&mut status.alive_count, &mut status.alive_count_change),
-                    false => (&mut status.not_alive_count, &mut status.not_alive_count_change),
-                };
-                *count = count.saturating_add_signed(change);
-                *changed += change;
-            }
-            status.last_publication_handle = Some(InstanceHandle { node, entity });
-        });
     }
 
     /// Counts one match more or one less.
@@ -159,7 +179,7 @@ impl MatchedPartners {
                     status.current_count_change += change;
                     status.last_publication_handle = handle;
                 });
-                self.adjust_liveliness(board, endpoint, [(alive, change)]);
+                adjust_liveliness(board, endpoint, [(alive, change)]);
             }
         }
     }
@@ -188,12 +208,55 @@ impl MatchedPartners {
     }
 }
 
+/// Adjusts the counts of writers that are alive or not alive.
+fn adjust_liveliness(
+    board: &StatusBoard,
+    (node, entity): (NodeId, u64),
+    changes: impl IntoIterator<Item = (bool, i64)>,
+) {
+    board.note(StatusKind::LivelinessChanged, |all| {
+        let status = &mut all.liveliness_changed;
+        for (alive, change) in changes {
+            let (count, changed) = match alive {
+                true => (&mut status.alive_count, &mut status.alive_count_change),
+                false => (&mut status.not_alive_count, &mut status.not_alive_count_change),
+            };
+            *count = count.saturating_add_signed(change);
+            *changed += change;
+        }
+        status.last_publication_handle = Some(InstanceHandle { node, entity });
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapping::endpoint::EndpointKind;
+    use crate::mapping::level::TopicLevel;
 
     const ONE: (NodeId, u64) = (NodeId(1), 1);
     const TWO: (NodeId, u64) = (NodeId(2), 1);
+
+    fn judge(
+        partners: &mut MatchedPartners,
+        board: &StatusBoard,
+        (endpoint, alive): ((NodeId, u64), bool),
+        verdict: MatchVerdict,
+    ) -> MatchOutcome {
+        let topic = Endpoint::with_defaults(EndpointKind::Writer, "T", TopicLevel::Unordered);
+        partners.judge(board, (endpoint, &Endpoint { alive, ..topic }), verdict)
+    }
+
+    /// Judges an endpoint to be compatible, and serves it.
+    fn match_with(
+        partners: &mut MatchedPartners,
+        board: &StatusBoard,
+        (endpoint, alive): ((NodeId, u64), bool),
+    ) {
+        let outcome = judge(partners, board, (endpoint, alive), MatchVerdict::Yes);
+        assert_eq!(outcome, MatchOutcome::Nothing);
+        partners.serve(board, endpoint, true);
+    }
 
     fn refusal(policy: PolicyId) -> MatchVerdict {
         MatchVerdict::Incompatible(vec![Incompatibility {
@@ -210,25 +273,43 @@ mod tests {
         let matched =
             || board.take(StatusKind::PublicationMatched, |all| &mut all.publication_matched);
         for _ in 0..2 {
-            assert_eq!(
-                partners.judge(&board, (ONE, true), MatchVerdict::Yes),
-                MatchOutcome::Nothing
-            );
-            partners.judge(&board, (TWO, true), MatchVerdict::Yes);
+            match_with(&mut partners, &board, (ONE, true));
+            match_with(&mut partners, &board, (TWO, true));
         }
         let status = matched();
         assert_eq!((status.total_count, status.current_count), (2, 2));
-        partners.judge(&board, (ONE, true), MatchVerdict::OtherPartition);
+        judge(&mut partners, &board, (ONE, true), MatchVerdict::OtherPartition);
         partners.remove(&board, ONE);
         let status = matched();
         assert_eq!((status.total_count, status.current_count), (2, 1));
         assert_eq!((status.total_count_change, status.current_count_change), (0, -1));
         assert!(!partners.has(ONE.0, ONE.1) && partners.has(TWO.0, TWO.1));
         assert!(matches!(
-            partners.judge(&board, (TWO, true), MatchVerdict::Inconsistent("other".into())),
+            judge(&mut partners, &board, (TWO, true), MatchVerdict::Inconsistent("other".into())),
             MatchOutcome::Inconsistent(_)
         ));
         assert_eq!(matched().current_count, 0);
+    }
+
+    #[test]
+    fn compatible_endpoint_is_told_only_while_it_is_served() {
+        for side in [MatchSide::Writer, MatchSide::Reader] {
+            let (board, mut partners) = (StatusBoard::default(), MatchedPartners::new(side));
+            let count = || match side {
+                MatchSide::Writer => board.matched_readers(),
+                MatchSide::Reader => board.matched_writers(),
+            };
+            judge(&mut partners, &board, (ONE, true), MatchVerdict::Yes);
+            assert!(board.changes().is_empty() && partners.matched().next().is_none());
+            assert!(partners.compatible().eq([ONE]));
+            assert!(!partners.serve(&board, TWO, true), "TWO is unknown");
+            assert!(partners.serve(&board, ONE, true) && !partners.serve(&board, ONE, true));
+            assert!(partners.matched().eq([ONE]) && count() == 1);
+            assert!(partners.serve(&board, ONE, false));
+            assert!(partners.matched().next().is_none() && count() == 0);
+            judge(&mut partners, &board, (ONE, true), refusal(PolicyId::Deadline));
+            assert!(!partners.serve(&board, ONE, true), "an incompatible endpoint is not matched");
+        }
     }
 
     #[test]
@@ -236,10 +317,10 @@ mod tests {
         let (board, mut partners) =
             (StatusBoard::default(), MatchedPartners::new(MatchSide::Reader));
         for _ in 0..2 {
-            partners.judge(&board, (ONE, true), refusal(PolicyId::Deadline));
+            judge(&mut partners, &board, (ONE, true), refusal(PolicyId::Deadline));
         }
-        partners.judge(&board, (TWO, true), refusal(PolicyId::Deadline));
-        partners.judge(&board, (TWO, true), refusal(PolicyId::Ownership));
+        judge(&mut partners, &board, (TWO, true), refusal(PolicyId::Deadline));
+        judge(&mut partners, &board, (TWO, true), refusal(PolicyId::Ownership));
         let kind = StatusKind::RequestedIncompatibleQos;
         let status = board.take(kind, |all| &mut all.incompatible_qos);
         assert_eq!((status.total_count, status.last_policy_id), (3, Some(PolicyId::Ownership)));
@@ -258,13 +339,13 @@ mod tests {
             let changes = (status.alive_count_change, status.not_alive_count_change);
             ((status.alive_count, status.not_alive_count), changes)
         };
-        partners.judge(&board, (ONE, true), MatchVerdict::Yes);
-        partners.judge(&board, (TWO, true), MatchVerdict::Yes);
+        match_with(&mut partners, &board, (ONE, true));
+        match_with(&mut partners, &board, (TWO, true));
         assert_eq!(counts(), ((2, 0), (2, 0)));
-        partners.judge(&board, (ONE, false), MatchVerdict::Yes);
+        match_with(&mut partners, &board, (ONE, false));
         assert_eq!(counts(), ((1, 1), (-1, 1)));
-        partners.judge(&board, (ONE, true), MatchVerdict::Yes);
-        partners.judge(&board, (TWO, false), MatchVerdict::Yes);
+        match_with(&mut partners, &board, (ONE, true));
+        match_with(&mut partners, &board, (TWO, false));
         partners.remove(&board, TWO);
         assert_eq!(counts(), ((1, 0), (0, -1)));
         let matched =
@@ -277,8 +358,8 @@ mod tests {
     fn parted_endpoint_has_no_match_left() {
         for side in [MatchSide::Writer, MatchSide::Reader] {
             let (board, mut partners) = (StatusBoard::default(), MatchedPartners::new(side));
-            partners.judge(&board, (ONE, true), MatchVerdict::Yes);
-            partners.judge(&board, (TWO, true), refusal(PolicyId::Deadline));
+            match_with(&mut partners, &board, (ONE, true));
+            judge(&mut partners, &board, (TWO, true), refusal(PolicyId::Deadline));
             assert!(partners.matched().eq([ONE]) && !partners.has(TWO.0, TWO.1));
             partners.unmatch_all(&board);
             let counts = match side {

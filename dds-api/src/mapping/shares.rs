@@ -31,8 +31,6 @@ pub(crate) struct ReaderShared {
     pub(crate) sources: Mutex<Vec<ReaderSource>>,
     /// Number of changes of `sources` and `life`, so that a reader checks them only after a change.
     pub(crate) changes: AtomicU64,
-    /// Number of matched writers.
-    pub(crate) matched: AtomicU32,
     /// Highest TRANSPORT_PRIORITY of the matched writers.
     priority: AtomicI32,
     /// Number of changes of the priorities of the participant's readers.
@@ -295,8 +293,6 @@ impl From<LinkError> for EndpointRefusal {
 
 /// State that a writer shares with the machine.
 pub(crate) struct WriterShared {
-    /// Number of matched readers.
-    pub(crate) matched: AtomicU32,
     /// Whether unregistering an instance also disposes it.
     pub(crate) autodispose: AtomicBool,
     /// The writer's statuses.
@@ -318,7 +314,6 @@ pub(crate) struct WriterShared {
 impl WriterShared {
     pub(crate) fn new(liveliness: Arc<ParticipantLiveliness>) -> WriterShared {
         WriterShared {
-            matched: AtomicU32::new(0),
             autodispose: AtomicBool::new(true),
             board: StatusBoard::default(),
             timeliness: TimelinessMonitor::new(liveliness),

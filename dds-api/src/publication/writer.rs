@@ -10,7 +10,6 @@ mod ending;
 mod held;
 
 use std::ops::Deref;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 
 use derecho_core::ids::Time;
@@ -127,9 +126,10 @@ impl<T: TopicData> DataWriter<T> {
         self.name_in_domain()
     }
 
-    /// Number of readers that currently receive the written samples.
+    /// Number of matched readers: each sample that is written from now on reaches them. The number is
+    /// that of [`publication_matched_status`](Self::publication_matched_status).
     pub fn matched_readers(&self) -> usize {
-        self.shared.matched.load(Ordering::Acquire) as usize
+        self.shared.board.matched_readers()
     }
 
     /// Waits until at least `count` readers are matched.

@@ -142,12 +142,13 @@ impl<T: TopicData> DataReader<T> {
         self.core.name_in_domain()
     }
 
-    /// Number of writers whose samples the reader receives now.
+    /// Number of matched writers: each sample that they write from now on reaches the reader. The
+    /// number is that of [`subscription_matched_status`](Self::subscription_matched_status).
     pub fn matched_writers(&self) -> usize {
         if let Some(joined_readers) = self.joined_readers.get() {
             return joined_readers.matched_writers();
         }
-        self.shared.matched.load(Ordering::Acquire) as usize
+        self.shared.board.matched_writers()
     }
 
     /// Number of writers of the same topic that the reader cannot be matched with, because it does

@@ -7,6 +7,7 @@ use dds_api::domain::{
 };
 use dds_api::prelude::*;
 use dds_api::subscription::InstanceState;
+use dds_api::topic::AnnouncedTopic;
 
 #[derive(DdsType, Clone, Copy, Debug, Default, PartialEq)]
 struct Track {
@@ -229,7 +230,10 @@ fn ignored_participant_and_its_entities_are_invisible() {
     let (after, reader) = (writer_of(&there, "After"), reader_of(&here, "After"));
     let theirs = writer_of(&other, "After");
     reader.wait_for_writers(1, SOON).unwrap();
-    until("the others know of it", || after.matched_subscriptions().len() == 1);
+    let knows_reader = |topic: &AnnouncedTopic| topic.name() == "After" && topic.readers() == 1;
+    until("the others know of it", || there.announced_topics().iter().any(knows_reader));
+    // The reader receives nothing of the writer, so the writer is not matched with it either.
+    assert!(after.matched_subscriptions().is_empty() && after.matched_readers() == 0);
     after.write(&CheckedSample::new(1)).unwrap();
     theirs.write(&CheckedSample::new(2)).unwrap();
     assert_eq!(reader.take_next_data(SOON).unwrap().unwrap().number, 2);

@@ -17,6 +17,7 @@ mod listeners;
 mod matched_counts;
 mod profiles;
 mod publication;
+mod served;
 mod shared_state;
 mod statuses;
 mod wait_sets;

@@ -182,8 +182,8 @@ fn mingle(duty: &mut MaliciousEngine, stream: RegionId, memory: &SenderMemory) -
             (0..4).for_each(|n| {
                 let stream = RegionId(stream.0 + n);
                 let node = duty.machine.node_mut();
-                let _ = node.subscribe(StreamOrigin::Peer(peer), stream);
-                let _ = node.subscribe_untethered(StreamOrigin::Peer(peer), stream);
+                let _ = node.subscribe(StreamOrigin::Peer(peer), stream, 0);
+                let _ = node.subscribe_untethered(StreamOrigin::Peer(peer), stream, 0);
             });
         }
     }
@@ -224,7 +224,7 @@ fn scribble(duty: &mut MaliciousEngine, peers: &[Peer], regions: &[Replica]) {
             5 => Note::Detached { reader },
             6 => {
                 let (stream, line, tethered) = (RegionId(slot), number(), number() % 2 == 0);
-                Note::Attach { reader, stream, acks: ACKS, line, tethered }
+                Note::Attach { reader, entity: reader, stream, acks: ACKS, line, tethered }
             }
             _ => Note::Announce { id: reader, bytes: vec![0xff; 40] },
         };

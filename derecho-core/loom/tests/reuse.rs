@@ -8,7 +8,7 @@ use derecho_core::multicast::acknowledgement::{ACK_HELD, ACK_WORDS, AckLine};
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::receive::TetheredReceiver;
-use derecho_core::multicast::stream::{ReaderLine, Stream};
+use derecho_core::multicast::stream::{ReaderLine, ReaderName, Stream};
 use derecho_loom::{MemoryLines, explore, memory, smallest};
 use loom::sync::Arc;
 use loom::thread;
@@ -35,7 +35,7 @@ fn pair(entries: u64, chunks: u64) -> Pair {
     let waker = std::sync::Arc::new(|| {});
     let replica = memory.replica();
     let mut receiver = TetheredReceiver::new(replica, geometry, line, None, waker);
-    let from = stream.add_reader(None, None, READER, Some(ReaderLine { acks: acks.replica(), line: 0 })).unwrap();
+    let from = stream.add_reader(None, None, ReaderName { subscription: READER, entity: 0 }, Some(ReaderLine { acks: acks.replica(), line: 0 })).unwrap();
     receiver.start(from.entry, from.message, &mut Effects::new());
     Pair { memory, lines, stream, receiver, acks }
 }

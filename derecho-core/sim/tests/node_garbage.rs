@@ -145,11 +145,11 @@ impl TestGroup {
             {
                 let (node, origin, stream) =
                     (&mut member.node, StreamOrigin::Peer(peer), RegionId(id));
-                let subscribed = node.subscribe(origin, stream);
+                let subscribed = node.subscribe(origin, stream, 0);
                 member.subscribed.extend(subscribed.map(|id| (id, peer.index())));
                 // An additional reader of the evil one's stream copies instead of borrowing.
                 if peer.index() == EVIL {
-                    let id = node.subscribe_untethered(origin, stream);
+                    let id = node.subscribe_untethered(origin, stream, 0);
                     member.subscribed.extend(id.map(|id| (id, EVIL)));
                 }
             }
@@ -305,7 +305,7 @@ fn bytes_of(tag: u8, numbers: [u64; 4], quiet: RegionId) -> Vec<u8> {
         1 => Note::Retract { id: reader },
         2 | 3 => {
             let tethered = line % 3 > 0;
-            Note::Attach { reader, stream, acks: RegionId(acks), line, tethered }
+            Note::Attach { reader, entity: reader, stream, acks: RegionId(acks), line, tethered }
         }
         4 => Note::Accept { reader, entry: line, message: line },
         5 => Note::End { reader, entry: line },
@@ -416,7 +416,7 @@ fn peer_with_more_attach_requests_than_lines_is_dropped() {
     for reader in 1000..1000 + ACK_LINES as u64 + 1 {
         // A region that never comes: the node would have to remember all of these requests.
         let (stream, acks) = (bus.members[0].stream, RegionId(7777));
-        let note = Note::Attach { reader, stream, acks, line: 0, tethered: true };
+        let note = Note::Attach { reader, entity: reader, stream, acks, line: 0, tethered: true };
         bus.note(EVIL, 0, note.encode());
     }
     bus.turn(0).unwrap();

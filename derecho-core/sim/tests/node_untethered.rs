@@ -95,8 +95,8 @@ impl TestGroup {
         };
         let node = &mut self.members[at].node;
         let subscription = match at {
-            TETHERED => node.subscribe(origin, stream).unwrap(),
-            _ => node.subscribe_untethered(origin, stream).unwrap(),
+            TETHERED => node.subscribe(origin, stream, 0).unwrap(),
+            _ => node.subscribe_untethered(origin, stream, 0).unwrap(),
         };
         let (inbox, first, held) = (None, None, Vec::new());
         let (next, got, lost, ended) = (0, 0, 0, false);

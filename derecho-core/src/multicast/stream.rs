@@ -25,14 +25,22 @@ pub struct ReaderLine {
     pub line: usize,
 }
 
+/// Names of a reader, chosen by its node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReaderName {
+    /// Name of the subscription, never reused.
+    pub subscription: u64,
+    /// Name of the reader for the upper layer.
+    pub entity: u64,
+}
+
 /// Reader of a stream.
 pub struct StreamReader {
     /// Location of the reader; `None` if the reader is this node.
     target: Option<Target>,
     /// Bell of the reader.
     bell: Option<u32>,
-    /// Reader node's name for its subscription.
-    reader: u64,
+    name: ReaderName,
     /// Acknowledgements of the reader; `None` if it is untethered: the sender does not wait for it
     /// (I-223).
     acks: Option<ReaderAcks>,
@@ -51,7 +59,7 @@ struct ReaderAcks {
 impl fmt::Debug for StreamReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut all = f.debug_struct("StreamReader");
-        all.field("peer", &self.peer()).field("reader", &self.reader).field("until", &self.until);
+        all.field("peer", &self.peer()).field("name", &self.name).field("until", &self.until);
         all.field("seen", &self.acks.as_ref().map(|acks| acks.ack.seen())).finish()
     }
 }
@@ -59,12 +67,12 @@ impl fmt::Debug for StreamReader {
 impl StreamReader {
     /// Reader node's name for its subscription.
     pub fn reader(&self) -> u64 {
-        self.reader
+        self.name.subscription
     }
 
     /// Whether this is the subscription with that name of this peer (`None`: of this node).
     pub fn is(&self, peer: Option<Peer>, reader: u64) -> bool {
-        self.peer() == peer && self.reader == reader
+        self.peer() == peer && self.name.subscription == reader
     }
 
     /// Peer of the reader; `None` if the reader is this node.
@@ -132,9 +140,16 @@ impl Stream {
         &self.readers
     }
 
+    /// Readers that receive each message that is committed from now on: the peer (`None`: this
+    /// node) and the name of each reader for the upper layer.
+    pub fn served(&self) -> impl Iterator<Item = (Option<Peer>, u64)> + '_ {
+        let staying = self.readers.iter().filter(|reader| reader.until.is_none());
+        staying.map(|reader| (reader.peer(), reader.name.entity))
+    }
+
     /// Number of readers of the stream.
     pub fn readers(&self) -> usize {
-        self.readers.iter().filter(|reader| reader.until.is_none()).count()
+        self.served().count()
     }
 
     /// Posts the header to a peer that can receive it from now on.
@@ -151,17 +166,18 @@ impl Stream {
         &mut self,
         target: Option<Target>,
         bell: Option<u32>,
-        reader: u64,
+        name: ReaderName,
         line: Option<ReaderLine>,
     ) -> Option<StreamStart> {
         let (entry, message) = (self.sender.entries(), self.sender.messages());
         let tether = match line {
-            Some(ReaderLine { acks, line }) => {
-                Some(ReaderAcks { ack: AckView::new(acks, line, reader, entry)?, looked: entry })
-            }
+            Some(ReaderLine { acks, line }) => Some(ReaderAcks {
+                ack: AckView::new(acks, line, name.subscription, entry)?,
+                looked: entry,
+            }),
             None => None,
         };
-        self.readers.push(StreamReader { target, bell, reader, acks: tether, until: None });
+        self.readers.push(StreamReader { target, bell, name, acks: tether, until: None });
         self.changed();
         Some(StreamStart { entry, message })
     }
@@ -190,7 +206,7 @@ impl Stream {
         // I-223: nothing is ever on its way to an untethered reader.
         let leaves = |member: &mut StreamReader| member.acks.is_none() && member.until.is_some();
         let gone = self.readers.extract_if(.., leaves);
-        self.departed.extend(gone.filter_map(|it| Some((it.peer()?, it.reader))));
+        self.departed.extend(gone.filter_map(|it| Some((it.peer()?, it.reader()))));
         self.changed();
         known
     }
@@ -306,7 +322,7 @@ impl Stream {
                         continue;
                     }
                     let reader = self.readers.swap_remove(index);
-                    self.departed.extend(reader.peer().map(|peer| (peer, reader.reader)));
+                    self.departed.extend(reader.peer().map(|peer| (peer, reader.reader())));
                     self.changed();
                 }
                 Ok(seen) => {
@@ -342,7 +358,12 @@ mod tests {
         let acks = OwnRegion::heap(ACK_WORDS);
         let line = AckLine::new(acks.clone(), RegionId(1), 0, 7);
         stream
-            .add_reader(None, None, 7, Some(ReaderLine { acks: acks.replica(), line: 0 }))
+            .add_reader(
+                None,
+                None,
+                ReaderName { subscription: 7, entity: 0 },
+                Some(ReaderLine { acks: acks.replica(), line: 0 }),
+            )
             .expect("the line is there");
         line.store(Acknowledged { received: 0, taken: 0, held: 0 }, geometry);
         let none = |_: &StreamReader, _| panic!("nothing is wrong");
@@ -372,7 +393,12 @@ mod tests {
             let target = Some(Target { peer: Peer(peer), sharing });
             let line = peer as usize;
             stream
-                .add_reader(target, Some(peer), 7, Some(ReaderLine { acks: acks.replica(), line }))
+                .add_reader(
+                    target,
+                    Some(peer),
+                    ReaderName { subscription: 7, entity: 0 },
+                    Some(ReaderLine { acks: acks.replica(), line }),
+                )
                 .expect("the line is there");
         }
         let turn = |stream: &mut Stream, now: u64| {

@@ -286,6 +286,12 @@ impl Subgroup {
         reading.filter_map(|member| member.has_begun().then_some(())).count()
     }
 
+    /// Reading members that are known to have begun (`None`: this node).
+    pub fn begun_readers(&self) -> impl Iterator<Item = Option<Peer>> + '_ {
+        let reading = self.members.iter().filter(|member| member.reads);
+        reading.filter(|member| member.is_known_to_have_begun()).map(SubgroupMember::peer)
+    }
+
     /// Whether all members have begun.
     pub fn is_gathered(&mut self) -> bool {
         self.members.iter_mut().all(SubgroupMember::has_begun)

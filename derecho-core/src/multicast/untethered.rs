@@ -290,7 +290,7 @@ mod tests {
     use crate::ids::{RegionId, Time};
     use crate::machine::Effects;
     use crate::multicast::claim::SenderMemory;
-    use crate::multicast::stream::Stream;
+    use crate::multicast::stream::{ReaderName, Stream};
     use alloc::vec::Vec;
 
     fn pair(entries: usize, bytes: usize) -> (Stream, UntetheredReceiver) {
@@ -298,7 +298,9 @@ mod tests {
         let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
         let replica = memory.replica();
         let mut stream = Stream::new(memory, RegionId(16));
-        let from = stream.add_reader(None, None, 7, None).expect("it needs no line");
+        let from = stream
+            .add_reader(None, None, ReaderName { subscription: 7, entity: 0 }, None)
+            .expect("it needs no line");
         let mut reader = UntetheredReceiver::new(replica, geometry, Arc::new(|| {}));
         reader.start(from.entry, from.message);
         (stream, reader)

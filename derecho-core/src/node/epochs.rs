@@ -151,6 +151,12 @@ impl Node {
         self.senders(id).into_iter().zip(numbers).collect()
     }
 
+    /// Reading members of a subgroup's epoch that are known to have begun.
+    pub fn begun_readers(&self, id: SubgroupId) -> impl Iterator<Item = StreamOrigin> + '_ {
+        let readers = self.subgroup(id).into_iter().flat_map(|subgroup| subgroup.begun_readers());
+        readers.map(origin_of)
+    }
+
     /// Whether this node refers to memory of a subgroup's senders. While it does, it
     /// stays a member.
     pub fn holds(&self, id: SubgroupId) -> bool {

@@ -16,7 +16,7 @@ use crate::ids::{Peer, RegionId};
 use crate::link::Sharing;
 use crate::machine::{Effects, Target};
 use crate::multicast::PeerFault;
-use crate::multicast::stream::{Stream, StreamStart};
+use crate::multicast::stream::{ReaderName, Stream, StreamStart};
 use crate::note::Note;
 
 /// Limit that no count of a correct node reaches: two weeks at a hundred million a second.
@@ -33,7 +33,8 @@ impl Node {
                 self.events.push_back(NodeEvent::Announced { peer, id, bytes });
             }
             Note::Retract { id } => self.events.push_back(NodeEvent::Retracted { peer, id }),
-            Note::Attach { reader, stream, acks, line, tethered } => {
+            Note::Attach { reader, entity, stream, acks, line, tethered } => {
+                let reader = ReaderName { subscription: reader, entity };
                 self.attach_asked(peer, AttachRequest { reader, stream, acks, line, tethered });
             }
             Note::Accept { reader, entry, message } => {
@@ -42,7 +43,7 @@ impl Node {
             Note::End { reader, entry } => self.end_at(StreamOrigin::Peer(peer), reader, entry),
             Note::Detach { reader, stream } => {
                 if let Some(state) = self.peers.get_mut(&peer) {
-                    state.attaching.retain(|attach| attach.reader != reader);
+                    state.attaching.retain(|attach| attach.reader.subscription != reader);
                 }
                 let known = self.streams.iter_mut().find(|s| s.region() == stream);
                 if !known.is_some_and(|stream| stream.dismiss(Some(peer), reader)) {
@@ -85,10 +86,13 @@ impl Node {
         let members = self.streams.iter().flat_map(|stream| stream.all_readers());
         let (mut known, mut again) = (0, false);
         for member in members.filter(|member| member.peer() == Some(peer)) {
-            (known, again) = (known + 1, again || member.reader() == attach.reader);
+            let is_same = member.reader() == attach.reader.subscription;
+            (known, again) = (known + 1, again || is_same);
         }
         let Some(state) = self.peers.get_mut(&peer).filter(|state| !state.shut_out) else { return };
-        again |= state.attaching.iter().any(|waiting| waiting.reader == attach.reader);
+        let is_same =
+            |waiting: &AttachRequest| waiting.reader.subscription == attach.reader.subscription;
+        again |= state.attaching.iter().any(is_same);
         // The sender must wait for a reader that has a copy instead of the memory itself.
         let reads_blind = !attach.tethered && state.sharing == Sharing::Copied;
         if again || reads_blind || known + state.attaching.len() >= ACK_LINES {
@@ -171,7 +175,8 @@ impl Node {
         }
         for (peer, state) in &self.peers {
             let PeerState { node, attaching, faulty, shut_out, .. } = state;
-            let waiting: Vec<_> = attaching.iter().map(|it| (it.reader, it.stream)).collect();
+            let waiting: Vec<_> =
+                attaching.iter().map(|it| (it.reader.subscription, it.stream)).collect();
             let _ = write!(text, "; {node} ({peer:?}): waiting {waiting:?}");
             let _ = write!(text, ", faulty {faulty}, shut out {shut_out}");
         }

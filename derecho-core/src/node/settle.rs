@@ -11,7 +11,7 @@ use crate::link::Sharing;
 use crate::machine::{Effects, Target};
 use crate::multicast::geometry::Geometry;
 use crate::multicast::receive::TetheredReceiver;
-use crate::multicast::stream::{ReaderLine, StreamStart};
+use crate::multicast::stream::{ReaderLine, ReaderName, StreamStart};
 use crate::multicast::untethered::UntetheredReceiver;
 use crate::note::Note;
 
@@ -40,7 +40,8 @@ impl Node {
             attaching.retain(|&AttachRequest { reader, stream, acks, line, tethered }| {
                 let known = streams.iter_mut().find(|s| s.region() == stream);
                 let Some(known) = known.filter(|_| !ending.contains(&stream)) else {
-                    effects.note(peer, Note::End { reader, entry: 0 }.encode());
+                    let end = Note::End { reader: reader.subscription, entry: 0 };
+                    effects.note(peer, end.encode());
                     return false;
                 };
                 let (true, Some(ack)) = (ready.contains(&stream), replicas.get(&acks)) else {
@@ -49,7 +50,9 @@ impl Node {
                 };
                 let line = usize::try_from(line).unwrap_or(usize::MAX);
                 let line = tethered.then(|| ReaderLine { acks: ack.clone(), line });
-                let note = match known.add_reader(Some(target), *bell, reader, line) {
+                let start = known.add_reader(Some(target), *bell, reader, line);
+                let reader = reader.subscription;
+                let note = match start {
                     Some(StreamStart { entry, message }) => Note::Accept { reader, entry, message },
                     None => Note::End { reader, entry: 0 },
                 };
@@ -91,7 +94,8 @@ impl Node {
 
     /// Asks the sender to count this node among its readers, once the stream's header is present.
     pub(super) fn attach(&mut self, index: usize, effects: &mut Effects) -> usize {
-        let Subscription { id, origin, stream, line, tethered, .. } = self.subscriptions[index];
+        let Subscription { id, entity, origin, stream, line, tethered, .. } =
+            self.subscriptions[index];
         let (replica, target) = match origin {
             StreamOrigin::Own => (self.stream(stream).map(|s| s.sender().memory().replica()), None),
             StreamOrigin::Peer(peer) => match self.peers.get(&peer) {
@@ -142,14 +146,15 @@ impl Node {
         let stage = match target {
             Some(Target { peer, .. }) => {
                 let (reader, acks, line) = (id.0, ACKS, line as u64);
-                let note = Note::Attach { reader, stream, acks, line, tethered };
+                let note = Note::Attach { reader, entity, stream, acks, line, tethered };
                 effects.note(peer, note.encode());
                 SubscriptionStage::AwaitsAccept
             }
             None => {
                 let line = tethered.then(|| ReaderLine { acks: self.acks.replica(), line });
                 let known = self.streams.iter_mut().find(|known| known.region() == stream);
-                let from = known.and_then(|s| s.add_reader(None, None, id.0, line));
+                let name = ReaderName { subscription: id.0, entity };
+                let from = known.and_then(|s| s.add_reader(None, None, name, line));
                 let from = from.expect("the stream and the line are this node's own");
                 receiver.start(from, effects);
                 let inbox = receiver.inbox().cloned();

@@ -31,6 +31,8 @@ pub(super) enum SubscriptionStage {
 
 pub(super) struct Subscription {
     pub(super) id: SubscriptionId,
+    /// Name of the reader, for the upper layer of the sender.
+    pub(super) entity: u64,
     pub(super) origin: StreamOrigin,
     pub(super) stream: RegionId,
     pub(super) line: usize,

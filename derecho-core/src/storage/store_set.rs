@@ -336,7 +336,7 @@ impl StoreSet {
                 let Some(peer) = group.peer_of(from) else { return true };
                 let Some(subgroup_store) = self.asked_of(key, from, request) else { return true };
                 subgroup_store.begin_transfer(&streams, version, since);
-                match group.node_mut().subscribe(StreamOrigin::Peer(peer), stream) {
+                match group.node_mut().subscribe(StreamOrigin::Peer(peer), stream, 0) {
                     Some(subscription) => {
                         self.incoming.push(IncomingTransfer {
                             subscription,

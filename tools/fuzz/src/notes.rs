@@ -40,7 +40,7 @@ pub(crate) fn check(bytes: &[u8]) -> Outcome {
             node.handle(LinkEvent::RegionUp { peer, region, replica }, &mut effects);
             node.handle(LinkEvent::RegionReady { peer, region }, &mut effects);
         }
-        node.subscribe(StreamOrigin::Peer(peer), stream);
+        node.subscribe(StreamOrigin::Peer(peer), stream, 0);
     }
     for (who, said) in frames(bytes) {
         if let Some(note) = Note::decode(said) {

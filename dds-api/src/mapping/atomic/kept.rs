@@ -23,13 +23,9 @@ impl AtomicTopics {
     pub(in crate::mapping) fn changed(&mut self, domain: &mut DomainGroup) {
         self.stores.changed(domain);
         // I-232: the holders may have changed.
-        let kept = |membership: &&TopicMembership| membership.level == TopicLevel::Kept;
-        for (key, membership) in &self.memberships {
-            let membership = membership.front().filter(kept);
-            membership
-                .into_iter()
-                .for_each(|stay| stay.update_matched_readers(domain, *key, &self.ignored));
-        }
+        let is_kept = |membership: &TopicMembership| membership.level == TopicLevel::Kept;
+        let kept = self.memberships.iter().filter(|(_, all)| all.front().is_some_and(is_kept));
+        self.unsettled.extend(kept.map(|(key, _)| *key));
         // A reader that waited for the end of what delivery was for may go on in the same epoch.
         let waits = |ordered_reader: &OrderedReader| {
             ordered_reader.inbox.is_none() && ordered_reader.replay.is_none()
@@ -84,17 +80,18 @@ impl AtomicTopics {
 
     /// Gives queues to the readers of a topic that have none.
     pub(super) fn connect(&mut self, domain: &mut DomainGroup, key: u64) {
+        self.unsettled.insert(key);
         let Some(membership) = self.memberships.get_mut(&key).and_then(VecDeque::front_mut) else {
             return;
         };
         if !membership.level.is_kept() {
-            return membership.connect(domain, key, &self.ignored);
+            return membership.connect(domain, key);
         }
         // All samples delivered so far are in the store before any reader begins to replay it.
         self.stores.catch_up(key);
         let limit = membership.limit(&self.stores, key);
         let Some(store) = self.stores.store_mut(key) else { return };
-        membership.update_known_senders(domain, key, &self.ignored);
+        membership.update_known_senders();
         if !store.is_complete() {
             return;
         }
@@ -130,7 +127,6 @@ impl AtomicTopics {
         };
         let Some(subgroup) = membership.subgroup else { return 0 };
         let writers = Arc::<[StreamId]>::from(membership.senders.as_slice());
-        let writing = membership.writing_to_each(domain, key, &self.ignored);
         let (limit, mut left) = (membership.limit(&self.stores, key), false);
         for (&id, ordered_reader) in &mut membership.readers {
             let Some(replay) = &mut ordered_reader.replay else { continue };
@@ -143,7 +139,6 @@ impl AtomicTopics {
             // Everything below this version is in the store; everything else comes by the queue.
             replay.end(store.store(), &ordered_reader.shared);
             let OrderedReader { shared, .. } = &*ordered_reader;
-            let sending = writing.get(&id).copied().unwrap_or(0);
             let (id, ended) = (SourceId::Atomic(id), false);
             let life = *shared.life.lock().unwrap_or_else(PoisonError::into_inner);
             let source = ReaderSource {
@@ -157,7 +152,6 @@ impl AtomicTopics {
             };
             shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
             shared.changes.fetch_add(1, Ordering::Release);
-            shared.matched.store(sending, Ordering::Release);
             (ordered_reader.inbox, ordered_reader.replay, done) = (Some(inbox), None, done + 1);
         }
         if !left {

@@ -3,23 +3,22 @@
 //! Owns: the times at which that knowledge is updated. Never does: filter samples; the reader does,
 //! by its knowledge.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use derecho_core::group::report::StreamId;
-use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::ids::NodeId;
 use derecho_core::storage::store_set::StoreGroupState;
 
 use super::{AtomicTopics, DomainGroup, TopicMembership, announce};
-use crate::mapping::endpoint::{Endpoint, MatchVerdict};
+use crate::mapping::endpoint::Endpoint;
 use crate::mapping::ignored::IgnoredEntities;
 use crate::mapping::known_writers::KnownWriters;
 use crate::mapping::level::TopicLevel;
 
 impl AtomicTopics {
-    /// Updates the knowledge of a topic's readers about writers, and of its writers about readers,
-    /// after a change of its endpoints.
+    /// Updates the knowledge of a topic's readers about writers, after a change of its endpoints.
     pub(in crate::mapping) fn update_known_endpoints(&self, domain: &DomainGroup, key: u64) {
         for membership in self.memberships.get(&key).into_iter().flatten() {
             for (id, ordered_reader) in &membership.readers {
@@ -32,16 +31,8 @@ impl AtomicTopics {
                 let known = KnownWriters::new(reader, (domain.state(), domain.view()), here);
                 *known_writers = Some(Arc::new(known));
                 drop(known_writers);
-                if ordered_reader.inbox.is_some() || ordered_reader.replay.is_some() {
-                    // A participant that continues to send has a writer more or less.
-                    let writing = membership.writing(domain, key, &self.ignored, *id);
-                    ordered_reader.shared.matched.store(writing, Ordering::Release);
-                }
                 ordered_reader.shared.changes.fetch_add(1, Ordering::Release);
             }
-        }
-        if let Some(membership) = self.memberships.get(&key).and_then(VecDeque::front) {
-            membership.update_matched_readers(domain, key, &self.ignored);
         }
     }
 
@@ -75,101 +66,46 @@ impl AtomicTopics {
     }
 }
 
-impl TopicMembership {
-    /// Updates each writer's number of matched readers that receive its samples: those of
-    /// participants that have begun. If it is only known how many participants have begun, and not
-    /// which, the number is the least possible one.
-    pub(super) fn update_matched_readers(
+impl AtomicTopics {
+    /// Local endpoints of which a match may have come about or be lost since the last call.
+    pub(in crate::mapping) fn take_unsettled(&mut self) -> BTreeSet<u64> {
+        let keys = std::mem::take(&mut self.unsettled);
+        let memberships = keys.iter().filter_map(|key| self.memberships.get(key)).flatten();
+        memberships.flat_map(|membership| membership.endpoints.keys().copied()).collect()
+    }
+
+    /// Participants whose readers receive each sample that a writer writes from now on: those that
+    /// have begun, and continue to read.
+    pub(in crate::mapping) fn reached_by(
         &self,
         domain: &DomainGroup,
         key: u64,
-        ignored: &IgnoredEntities,
-    ) {
-        if self.writers.is_empty() {
-            return;
-        }
-        let mut readers: BTreeMap<NodeId, Vec<&Endpoint>> = BTreeMap::new();
-        let me = domain.node().id();
-        for (node, id, reader) in domain.state().readers_of(key) {
-            let of_node = readers.entry(node).or_default();
-            // A participant with only ignored readers is part of the order, but is not counted as
-            // a match.
-            if node == me || !ignored.hides(node, id, &reader.topic) {
-                of_node.push(reader);
-            }
-        }
+        writer: u64,
+    ) -> BTreeSet<NodeId> {
+        let membership = self.memberships.get(&key).and_then(VecDeque::front);
+        let membership = membership.filter(|membership| membership.writers.contains_key(&writer));
+        let Some(membership) = membership else { return BTreeSet::new() };
         let holders = domain.state().holders(key);
-        let holders = holders.filter(|_| self.level == TopicLevel::Kept);
-        let has_begun = |node: &NodeId| match &holders {
+        match holders.filter(|_| membership.level == TopicLevel::Kept) {
             // I-232: a newcomer may receive the samples that are kept at its arrival, and not all
             // samples that are written now.
-            Some(holders) => holders.names().contains(node),
+            Some(holders) => holders.names().iter().copied().collect(),
             // A member of a topic that is kept may have only writers at first. It does not become a
             // member again with its first reader.
-            None if self.level.is_kept() && self.all_begun => true,
-            None => self.begun.contains(node),
-        };
-        // Participants that have begun, but are not among those that are known by name.
-        let unnamed = match holders.is_none() {
-            true => (self.readers_begun as usize).saturating_sub(self.begun.len()),
-            false => 0,
-        };
-        let types = domain.state().types();
-        for (id, shared) in &self.writers {
-            let Some(writer) = self.endpoints.get(id) else { continue };
-            let matched = |readers: &Vec<&Endpoint>| {
-                let all = readers.iter();
-                all.filter(|reader| reader.matches(writer, types) == MatchVerdict::Yes).count()
-            };
-            let (begun, others): (Vec<_>, Vec<_>) =
-                readers.iter().partition(|(node, _)| has_begun(node));
-            let certain: usize = begun.into_iter().map(|(_, readers)| matched(readers)).sum();
-            let mut others: Vec<usize> =
-                others.into_iter().map(|(_, readers)| matched(readers)).collect();
-            others.sort_unstable();
-            let least: usize = others.into_iter().take(unnamed).sum();
-            shared.matched.store((certain + least) as u32, Ordering::Release);
+            None => {
+                let begun = membership.begun.iter().copied();
+                begun.filter(|node| domain.reads_on(key, *node)).collect()
+            }
         }
     }
 
-    /// Number of matched writers whose samples a reader receives now: those whose streams are part
-    /// of the epoch. If the last writer of a stream is no longer announced, it counts until the
-    /// stream has ended, because its samples may still come. In a shared order such a writer may be
-    /// of another topic, and does not count.
-    pub(super) fn writing(
-        &self,
-        domain: &DomainGroup,
-        key: u64,
-        ignored: &IgnoredEntities,
-        reader: u64,
-    ) -> u32 {
-        let Some(reader) = self.endpoints.get(&reader) else { return 0 };
-        let (state, me) = (domain.state(), domain.node().id());
-        let counts = |(node, id, writer): &(NodeId, u64, &Endpoint)| {
-            (*node == me || !ignored.hides(*node, *id, &writer.topic))
-                && reader.matches(writer, state.types()) == MatchVerdict::Yes
+    /// Streams of which a reader receives each sample that is written from now on.
+    pub(in crate::mapping) fn received_by(&self, key: u64, reader: u64) -> &[StreamId] {
+        let membership = self.memberships.get(&key).and_then(VecDeque::front);
+        let has_queue = |membership: &&TopicMembership| {
+            let reader = membership.readers.get(&reader);
+            reader.is_some_and(|reader| reader.inbox.is_some() || reader.replay.is_some())
         };
-        let of_stream = |stream: &StreamId| {
-            let sends = |(node, _, writer): &(NodeId, u64, &Endpoint)| {
-                *stream == StreamId { node: *node, region: RegionId(writer.stream) }
-            };
-            let mut writers = state.writers_of(key).filter(sends).peekable();
-            match writers.peek() {
-                Some(_) => writers.filter(counts).count() as u32,
-                None => u32::from(reader.order.common().is_none()),
-            }
-        };
-        self.sending.iter().map(of_stream).sum()
-    }
-
-    /// Result of `writing` for each reader.
-    pub(super) fn writing_to_each(
-        &self,
-        domain: &DomainGroup,
-        key: u64,
-        ignored: &IgnoredEntities,
-    ) -> BTreeMap<u64, u32> {
-        let each = self.readers.keys();
-        each.map(|id| (*id, self.writing(domain, key, ignored, *id))).collect()
+        membership.filter(has_queue).map_or(&[], |membership| &membership.sending)
     }
 }

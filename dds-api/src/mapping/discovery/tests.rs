@@ -63,7 +63,7 @@ fn holders_of_kept_samples_follow_from_members_of_the_topic() {
         state.layout(key, &view).members.iter().all(|seat| seat.reads),
         "writers keep samples too"
     );
-    assert_eq!(state.readers(key), 1);
+    assert_eq!(state.readers_of(key).count(), 1);
     state.apply(A, &state.announcement(key, StoreAnnouncement::Holds(7)));
     assert_eq!(names(&state), Some(vec![B]), "report is about another beginning");
     say(&mut state, B, 1, None);

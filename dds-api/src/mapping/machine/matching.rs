@@ -3,13 +3,14 @@
 //! ```text
 //!   own endpoint made          compared with all announced endpoints
 //!   endpoint announced         compared with all own endpoints of the topic; again after a change
-//!   endpoint retracted         lost to all endpoints that it was matched with
+//!   samples reach the reader   the match is told, if both are compatible (I-179)
+//!   samples reach it no more   the match is told to be lost
 //! ```
 //! Owns: subscriptions to the streams of unordered topics, the knowledge of readers of ordered
 //! topics about writers, and the statuses of matching. Never does: connect an ordered topic; its
 //! subgroup does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -19,7 +20,7 @@ use derecho_core::multicast::inbox::Inbox;
 use derecho_core::node::{StreamOrigin, SubscriptionId};
 use derecho_node::clock;
 
-use super::{LocalReader, ParticipantMachine};
+use super::{LocalReader, LocalWriter, ParticipantMachine};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::status::StatusKind;
 use crate::infrastructure::status_board::StatusBoard;
@@ -30,6 +31,25 @@ use crate::mapping::partners::MatchOutcome;
 use crate::mapping::shares::{ReaderSource, SourceId};
 use crate::mapping::topic_summary::TopicSummary;
 use crate::mapping::type_identity::AnnouncedTypes;
+
+/// A reader's subscription to the stream of a writer on an unordered topic.
+pub(super) struct WriterSubscription {
+    pub(super) origin: StreamOrigin,
+    pub(super) writer: u64,
+    /// Whether the writer's participant counts the reader: the stream's samples come from now on.
+    is_accepted: bool,
+}
+
+/// State of the match of a local endpoint with another one that it is compared with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MatchService {
+    /// Each sample that the writer writes from now on reaches the reader.
+    Served,
+    /// Samples may not reach the reader yet.
+    Unserved,
+    /// The other endpoint has ended, and nothing of it comes any more.
+    Over,
+}
 
 impl ParticipantMachine {
     /// Handles the discovery changes of endpoints.
@@ -62,19 +82,7 @@ impl ParticipantMachine {
 
     /// Matches all endpoints again, after a complete state transfer.
     fn match_anew(&mut self) {
-        let state = self.group.state();
-        let me = self.group.node().id();
-        let is_gone =
-            |&(node, id): &(NodeId, u64)| node != me && state.endpoint(node, id).is_none();
-        for LocalReader { shared, partners, .. } in self.readers.values_mut() {
-            let gone: Vec<_> = partners.matched().filter(is_gone).collect();
-            gone.into_iter().for_each(|partner| partners.remove(&shared.board, partner));
-        }
-        for writer in self.writers.values_mut() {
-            let gone: Vec<_> = writer.partners.matched().filter(is_gone).collect();
-            gone.into_iter()
-                .for_each(|partner| writer.partners.remove(&writer.shared.board, partner));
-        }
+        self.unsettled.extend(self.readers.keys().chain(self.writers.keys()));
         let all: Vec<Endpoint> = self.readers.values().map(|it| it.endpoint.clone()).collect();
         all.iter().for_each(|endpoint| self.schedule_priority_update(endpoint));
         let state = self.group.state();
@@ -110,6 +118,7 @@ impl ParticipantMachine {
             let there = self.group.state().endpoint(node, id).cloned();
             there.into_iter().for_each(|there| self.match_pair(own, (node, id), &there));
         }
+        self.settle_matches();
     }
 
     /// Adds departed writers, whose samples may remain in a topic's order, to a reader's knowledge.
@@ -162,8 +171,7 @@ impl ParticipantMachine {
             && other.kind == EndpointKind::Writer
         {
             let verdict = reader.endpoint.matches(other, self.group.state().types());
-            let outcome =
-                reader.partners.judge(&reader.shared.board, (partner, other.alive), verdict);
+            let outcome = reader.partners.judge(&reader.shared.board, (partner, other), verdict);
             if let MatchOutcome::Inconsistent(why) = &outcome {
                 reader.shared.refuse(why);
             }
@@ -176,10 +184,11 @@ impl ParticipantMachine {
             && other.kind == EndpointKind::Reader
         {
             let verdict = other.matches(&writer.endpoint, self.group.state().types());
-            writer.partners.judge(&writer.shared.board, (partner, true), verdict)
+            writer.partners.judge(&writer.shared.board, (partner, other), verdict)
         } else {
             return;
         };
+        self.unsettled.insert(own);
         if let MatchOutcome::Inconsistent(why) = outcome {
             self.inconsistent(&other.topic, partner, why);
         }
@@ -213,8 +222,7 @@ impl ParticipantMachine {
             true => StreamOrigin::Own,
             false => StreamOrigin::Peer(*self.peers.get(&node)?),
         };
-        let mut known = self.readers.get(&reader)?.subscriptions.iter();
-        known.find(|(_, known)| **known == (origin, id)).map(|(&known, _)| known)
+        self.readers.get(&reader)?.subscription_to(origin, id)
     }
 
     /// Reports an endpoint whose topic is inconsistent with the topic of the same name here.
@@ -268,14 +276,12 @@ impl ParticipantMachine {
         self.inconsistent.remove(&(node, id));
         self.schedule_priority_update(endpoint);
         for own in self.by_topic.get(&endpoint.topic).into_iter().flatten() {
-            if let Some(reader) = self.readers.get_mut(own) {
+            if let Some(reader) = self.readers.get(own) {
                 // The endpoint may have been announced, have written and have ended since the
                 // last check.
                 reader.prepare_for(endpoint, self.group.state().types());
-                reader.partners.remove(&reader.shared.board, (node, id));
-            } else if let Some(writer) = self.writers.get_mut(own) {
-                writer.partners.remove(&writer.shared.board, (node, id));
             }
+            self.unsettled.insert(*own);
         }
         match node == self.group.node().id() {
             true => self.atomic.retracted(id),
@@ -287,10 +293,8 @@ impl ParticipantMachine {
     /// its end by itself; a stream that never appeared does not.
     fn withdrawn(&mut self, node: NodeId, id: u64) {
         let Some(&peer) = self.peers.get(&node) else { return };
-        let writer = (StreamOrigin::Peer(peer), id);
-        let all = self.readers.values().flat_map(|reader| &reader.subscriptions);
-        let of_it =
-            all.filter(|(_, known)| **known == writer).map(|(&subscription, _)| subscription);
+        let origin = StreamOrigin::Peer(peer);
+        let of_it = self.readers.values().filter_map(|it| it.subscription_to(origin, id));
         let node = self.group.node_mut();
         of_it.for_each(|subscription| node.withdrawn(subscription));
     }
@@ -306,20 +310,20 @@ impl ParticipantMachine {
                 None => return,
             },
         };
+        let entity = reader;
         let Some(reader) = self.readers.get_mut(&reader) else { return };
-        let mut known = reader.subscriptions.iter();
-        let known = known.find(|(_, known)| **known == (origin, id)).map(|(&known, _)| known);
-        match (reader.partners.has(node, id), known) {
+        match (reader.partners.has(node, id), reader.subscription_to(origin, id)) {
             (true, None) => {
                 let node = self.group.node_mut();
                 // RELIABILITY: the writer does not wait for best-effort readers.
                 let subscription = match reader.endpoint.policies.is_best_effort() {
-                    true => node.subscribe_untethered(origin, stream),
-                    false => node.subscribe(origin, stream),
+                    true => node.subscribe_untethered(origin, stream, entity),
+                    false => node.subscribe(origin, stream, entity),
                 };
                 match subscription {
                     Some(subscription) => {
-                        reader.subscriptions.insert(subscription, (origin, id));
+                        let new = WriterSubscription { origin, writer: id, is_accepted: false };
+                        reader.subscriptions.insert(subscription, new);
                     }
                     None => tracing::error!(
                         topic = %reader.endpoint.topic,
@@ -336,14 +340,15 @@ impl ParticipantMachine {
     }
 
     pub(super) fn subscribed(&mut self, subscription: SubscriptionId, inbox: Arc<Inbox>) {
-        let reader = self.readers.values().find(|r| r.subscriptions.contains_key(&subscription));
-        let Some(reader) = reader else { return };
+        let mut readers = self.readers.iter();
+        let found = readers.find_map(|(id, reader)| {
+            let WriterSubscription { origin, writer, .. } =
+                reader.subscriptions.get(&subscription)?;
+            Some((*id, *origin, *writer))
+        });
+        let Some((reader, origin, writer)) = found else { return };
         let me = self.group.node().id();
-        let (origin, writer) = reader.subscriptions[&subscription];
-        let node: NodeId = match origin {
-            StreamOrigin::Own => me,
-            StreamOrigin::Peer(peer) => self.group.node().node_of(peer).unwrap_or(me),
-        };
+        let node = self.node_of(origin).unwrap_or(me);
         // A writer of this participant may not be announced yet.
         let own = || self.writers.get(&writer).filter(|_| node == me).map(|it| &it.endpoint);
         let endpoint = self.group.state().endpoint(node, writer).or_else(own);
@@ -353,9 +358,13 @@ impl ParticipantMachine {
         let (writers, life) = (Arc::new([writer]), self.life);
         let (ended, ended_at, offset) = (false, 0, 0);
         let source = ReaderSource { id, writers, inbox, ended, ended_at, life, offset };
-        reader.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
-        reader.shared.changes.fetch_add(1, Ordering::Release);
-        reader.shared.matched.fetch_add(1, Ordering::Release);
+        self.unsettled.insert(reader);
+        let Some(LocalReader { shared, subscriptions, .. }) = self.readers.get_mut(&reader) else {
+            return;
+        };
+        subscriptions.entry(subscription).and_modify(|it| it.is_accepted = true);
+        shared.sources.lock().unwrap_or_else(PoisonError::into_inner).push(source);
+        shared.changes.fetch_add(1, Ordering::Release);
     }
 
     /// Counts samples lost by a reader for which the writer does not wait.
@@ -368,13 +377,148 @@ impl ParticipantMachine {
     }
 
     pub(super) fn ended(&mut self, subscription: SubscriptionId) {
-        let readers = &mut self.readers;
-        let reader = readers.values_mut().find(|r| r.subscriptions.contains_key(&subscription));
-        reader.into_iter().for_each(|reader| reader.end(subscription));
+        let mut readers = self.readers.iter_mut();
+        let found = readers.find(|(_, it)| it.subscriptions.contains_key(&subscription));
+        if let Some((id, reader)) = found {
+            reader.end(subscription);
+            self.unsettled.insert(*id);
+        }
+    }
+}
+
+impl ParticipantMachine {
+    /// Tells each match that has come about or is lost: the only place at which matches are told
+    /// (I-179). Returns the number of them.
+    pub(super) fn settle_matches(&mut self) -> usize {
+        self.unsettled.append(&mut self.atomic.take_unsettled());
+        let mut told = 0;
+        while let Some(own) = self.unsettled.pop_first() {
+            let services = self.services(own);
+            let (partners, board) = if let Some(writer) = self.writers.get_mut(&own) {
+                (&mut writer.partners, &writer.shared.board)
+            } else if let Some(reader) = self.readers.get_mut(&own) {
+                (&mut reader.partners, &reader.shared.board)
+            } else {
+                continue;
+            };
+            for (partner, service) in services {
+                let is_served = service == MatchService::Served;
+                told += usize::from(partners.serve(board, partner, is_served));
+                if service == MatchService::Over {
+                    partners.remove(board, partner);
+                }
+            }
+        }
+        told
+    }
+
+    /// State of each match of a local endpoint.
+    fn services(&self, own: u64) -> Vec<((NodeId, u64), MatchService)> {
+        if let Some(writer) = self.writers.get(&own) {
+            return self.services_of_writer(own, writer);
+        }
+        match self.readers.get(&own) {
+            Some(reader) if reader.endpoint.level.is_ordered() => {
+                self.services_of_ordered_reader(own, reader)
+            }
+            Some(reader) => self.services_of_unordered_reader(reader),
+            None => Vec::new(),
+        }
+    }
+
+    /// Whether an endpoint exists. This participant's endpoints may not have been announced yet.
+    fn exists(&self, (node, id): (NodeId, u64)) -> bool {
+        let is_own = || node == self.group.node().id() && self.own(id).is_some();
+        self.group.state().endpoint(node, id).is_some() || is_own()
+    }
+
+    fn services_of_writer(
+        &self,
+        own: u64,
+        LocalWriter { endpoint, partners, .. }: &LocalWriter,
+    ) -> Vec<((NodeId, u64), MatchService)> {
+        let (mut nodes, mut readers) = (BTreeSet::new(), BTreeSet::new());
+        match endpoint.level.is_ordered() {
+            true => nodes = self.atomic.reached_by(&self.group, endpoint.key(), own),
+            false => {
+                let served = self.group.node().served(RegionId(endpoint.stream));
+                readers.extend(served.filter_map(|(origin, id)| Some((self.node_of(origin)?, id))));
+            }
+        }
+        let service = |(reader, _): ((NodeId, u64), RegionId)| {
+            let is_served = nodes.contains(&reader.0) || readers.contains(&reader);
+            match self.exists(reader) {
+                true if is_served => (reader, MatchService::Served),
+                true => (reader, MatchService::Unserved),
+                false => (reader, MatchService::Over),
+            }
+        };
+        partners.known().map(service).collect()
+    }
+
+    /// A writer that has ended is matched until its stream has ended, because its samples may still
+    /// come.
+    fn services_of_unordered_reader(
+        &self,
+        LocalReader { partners, subscriptions, .. }: &LocalReader,
+    ) -> Vec<((NodeId, u64), MatchService)> {
+        let subscriptions = subscriptions.values();
+        let accepted =
+            subscriptions.filter_map(|WriterSubscription { origin, writer, is_accepted }| {
+                Some(((self.node_of(*origin)?, *writer), *is_accepted))
+            });
+        let accepted: BTreeMap<(NodeId, u64), bool> = accepted.collect();
+        let service = |(writer, _): ((NodeId, u64), RegionId)| match accepted.get(&writer) {
+            Some(true) => (writer, MatchService::Served),
+            None if !self.exists(writer) => (writer, MatchService::Over),
+            Some(false) | None => (writer, MatchService::Unserved),
+        };
+        partners.known().map(service).collect()
+    }
+
+    /// The last writer of a stream is matched until its stream has left the order, because its
+    /// samples may still come. Any other writer that has ended is lost at once.
+    fn services_of_ordered_reader(
+        &self,
+        own: u64,
+        LocalReader { endpoint, partners, .. }: &LocalReader,
+    ) -> Vec<((NodeId, u64), MatchService)> {
+        let key = endpoint.key();
+        let received = self.atomic.received_by(key, own);
+        let service = |(writer, region): ((NodeId, u64), RegionId)| {
+            let stream = StreamId { node: writer.0, region };
+            let has_other_writers = || {
+                let mut writers = self.group.state().writers_of(key);
+                writers
+                    .any(|(node, _, it)| stream == StreamId { node, region: RegionId(it.stream) })
+            };
+            match (self.exists(writer), received.contains(&stream)) {
+                (true, true) => (writer, MatchService::Served),
+                (true, false) => (writer, MatchService::Unserved),
+                (false, true) if !has_other_writers() => (writer, MatchService::Served),
+                (false, _) => (writer, MatchService::Over),
+            }
+        };
+        partners.known().map(service).collect()
+    }
+
+    /// Participant that sends or reads a stream.
+    pub(super) fn node_of(&self, origin: StreamOrigin) -> Option<NodeId> {
+        match origin {
+            StreamOrigin::Own => Some(self.group.node().id()),
+            StreamOrigin::Peer(peer) => self.group.node().node_of(peer),
+        }
     }
 }
 
 impl LocalReader {
+    /// The subscription to a writer's stream, if there is one.
+    fn subscription_to(&self, origin: StreamOrigin, writer: u64) -> Option<SubscriptionId> {
+        let mut all = self.subscriptions.iter();
+        let of_it = |it: &WriterSubscription| (it.origin, it.writer) == (origin, writer);
+        all.find(|(_, it)| of_it(it)).map(|(&subscription, _)| subscription)
+    }
+
     /// Prepares the reader for a writer's records before the first one arrives. A topic's order
     /// contains samples of all versions of its type. Samples of writers whose type the reader does
     /// not understand are left out (I-173). If a writer's values have another memory layout, the
@@ -404,7 +548,6 @@ impl LocalReader {
         let source = sources.iter_mut().find(of_it);
         if let Some(source) = source {
             (source.ended, source.ended_at) = (true, clock::wall(clock::now()));
-            self.shared.matched.fetch_sub(1, Ordering::Release);
             self.shared.changes.fetch_add(1, Ordering::Release);
         }
     }

@@ -10,9 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derecho_core::ids::{NodeId, RegionId};
-use derecho_core::node::{PriorityTarget, StreamOrigin};
+use derecho_core::node::PriorityTarget;
 
-use super::ParticipantMachine;
+use super::{ParticipantMachine, WriterSubscription};
 use crate::mapping::endpoint::Endpoint;
 use crate::mapping::policies::EndpointPolicies;
 
@@ -82,14 +82,11 @@ impl ParticipantMachine {
             let own = own.filter(|_| node == me);
             own.or_else(|| self.group.state().endpoint(node, id)).and_then(priority_of)
         };
-        let greatest = reader.partners.matched().filter_map(|(node, id)| of(node, id)).max();
+        let greatest = reader.partners.compatible().filter_map(|(node, id)| of(node, id)).max();
         reader.shared.set_priority(greatest.unwrap_or(0));
-        let node_of = |origin| match origin {
-            StreamOrigin::Own => Some(me),
-            StreamOrigin::Peer(peer) => self.group.node().node_of(peer),
-        };
-        let subscribed = reader.subscriptions.iter().filter_map(|(subscription, (origin, id))| {
-            Some((PriorityTarget::Subscription(*subscription), of(node_of(*origin)?, *id)?))
+        let subscribed = reader.subscriptions.iter().filter_map(|(subscription, of_it)| {
+            let WriterSubscription { origin, writer, .. } = *of_it;
+            Some((PriorityTarget::Subscription(*subscription), of(self.node_of(origin)?, writer)?))
         });
         let subscribed: Vec<(PriorityTarget, i32)> = subscribed.collect();
         let node = self.group.node_mut();

@@ -58,7 +58,6 @@ impl ParticipantMachine {
         self.writers.values().for_each(|writer| writer.partners.unmatch_all(&writer.shared.board));
         self.readers.values().for_each(|reader| reader.partners.unmatch_all(&reader.shared.board));
         for (shared, writer_memory) in writer_memories {
-            shared.matched.store(0, Ordering::Release);
             shared.set_writer_memory(writer_memory);
         }
         for LocalReader { endpoint, shared, .. } in self.readers.values() {
@@ -66,7 +65,6 @@ impl ParticipantMachine {
             // Samples kept in the meantime are not known here yet.
             shared.knows_history.store(!endpoint.level.is_kept(), Ordering::Release);
             *shared.life.lock().unwrap_or_else(PoisonError::into_inner) = life;
-            shared.matched.store(0, Ordering::Release);
             shared.changes.fetch_add(1, Ordering::Release);
         }
         // Nothing can fail from here on.

@@ -5,7 +5,7 @@ use derecho_core::machine::Effects;
 use derecho_core::memory::WORD;
 use derecho_core::multicast::claim::SenderMemory;
 use derecho_core::multicast::geometry::GRAIN_WORDS;
-use derecho_core::multicast::stream::Stream;
+use derecho_core::multicast::stream::{ReaderName, Stream};
 use derecho_core::multicast::untethered::UntetheredReceiver;
 use derecho_loom::{explore, memory, smallest};
 use loom::thread;
@@ -20,7 +20,7 @@ fn pair() -> Pair {
     let geometry = smallest(4, 2);
     let memory = memory(geometry);
     let mut stream = Stream::new(memory.clone(), RegionId(16));
-    let from = stream.add_reader(None, None, 5, None).unwrap();
+    let from = stream.add_reader(None, None, ReaderName { subscription: 5, entity: 0 }, None).unwrap();
     let mut reader =
         UntetheredReceiver::new(memory.replica(), geometry, std::sync::Arc::new(|| {}));
     reader.start(from.entry, from.message);
@@ -84,7 +84,7 @@ pub fn two_writers() {
         let geometry = derecho_loom::shape(4, 2, 2);
         let memory = memory(geometry);
         let mut stream = Stream::new(memory.clone(), RegionId(16));
-        stream.add_reader(None, None, 5, None).unwrap();
+        stream.add_reader(None, None, ReaderName { subscription: 5, entity: 0 }, None).unwrap();
         let mut reader =
             UntetheredReceiver::new(memory.replica(), geometry, std::sync::Arc::new(|| {}));
         reader.start(0, 0);

@@ -218,8 +218,8 @@ impl App {
     /// Subscribes to a stream.
     pub fn subscribe(&mut self, origin: StreamOrigin, stream: RegionId, tag: u64) {
         let subscription = match self.untethered {
-            true => self.node.subscribe_untethered(origin, stream).unwrap(),
-            false => self.node.subscribe(origin, stream).unwrap(),
+            true => self.node.subscribe_untethered(origin, stream, tag).unwrap(),
+            false => self.node.subscribe(origin, stream, tag).unwrap(),
         };
         self.readers.push(Reader {
             tag,

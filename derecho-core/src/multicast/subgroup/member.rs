@@ -276,10 +276,15 @@ impl SubgroupMember {
         Ok(received.is_none_or(|received| self.view.is_named() && received >= count))
     }
 
+    /// Whether an earlier look has shown that the member has begun. Always true for this node.
+    pub(super) fn is_known_to_have_begun(&self) -> bool {
+        self.target.is_none() || self.view.is_named()
+    }
+
     /// Whether the member is known to have begun. Reads nothing else of its line.
     pub(super) fn has_begun(&mut self) -> bool {
         // Faults in the line are reported where its contents matter.
-        self.target.is_none() || self.view.is_named() || {
+        self.is_known_to_have_begun() || {
             let _ = self.view.look_received(|| u64::MAX);
             self.view.is_named()
         }
