@@ -43,8 +43,7 @@ const ROOMS: [&str; 6] = [
     "dds-api/src/subscription",
 ];
 /// Folders in which functions may still have parameters of tuple type.
-const TUPLES_ALLOWED: [&str; 4] = [
-    "dds-api/src/mapping/",
+const TUPLES_ALLOWED: [&str; 3] = [
     "dds-api/src/publication/",
     "derecho-core/model/",
     "derecho-core/sim/",

@@ -161,7 +161,7 @@ impl RejoinLoop {
         let ParticipantParts { mut link, parker, group, host, logs } =
             connect(&self.assembly_config)?;
         let old = self.engine.act(|machine, slot, effects| {
-            let next = machine.begin_again((group, host), logs, &mut link, effects);
+            let next = machine.begin_again(group, host, logs, &mut link, effects);
             let next = next.inspect_err(|_| effects.clear())?;
             self.parker.switch_to(parker);
             Ok((std::mem::replace(machine, next), std::mem::replace(slot, link)))

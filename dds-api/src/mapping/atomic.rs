@@ -23,7 +23,6 @@ use derecho_core::link::Link;
 use derecho_core::machine::Effects;
 use derecho_core::memory::{LINE_WORDS, OwnRegion};
 use derecho_core::multicast::claim::SenderMemory;
-use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::{PriorityTarget, StreamOrigin, SubgroupId};
@@ -35,7 +34,9 @@ use super::endpoint::{Endpoint, EndpointKind};
 use super::ignored::IgnoredEntities;
 use super::kept_replay::{GONE_SENDER, ReplayControl};
 use super::level::{TopicLevel, TopicRetention};
-use super::shares::{EndpointRefusal, ReaderShared, ReaderSource, SourceId, WriterShared};
+use super::shares::{
+    EndpointRefusal, NewReader, NewWriter, ReaderShared, ReaderSource, SourceId, WriterShared,
+};
 use super::topic_logs::TopicLogs;
 
 mod kept;
@@ -146,8 +147,8 @@ impl AtomicTopics {
         let memberships = self.memberships.entry(key).or_default();
         if memberships.back().is_none_or(|stay| !stay.accepts(endpoint)) {
             let region = domain.node_mut().fresh_region();
-            let lines = (region, link.open(region, SUBGROUP_LINES * LINE_WORDS)?);
-            memberships.push_back(TopicMembership::new(lines, endpoint));
+            let lines = link.open(region, SUBGROUP_LINES * LINE_WORDS)?;
+            memberships.push_back(TopicMembership::new(region, lines, endpoint));
         }
         let is_first = memberships.len() == 1;
         Ok((memberships.back_mut().expect("last membership of the topic exists"), is_first))
@@ -158,11 +159,10 @@ impl AtomicTopics {
         &mut self,
         domain: &mut DomainGroup,
         link: &mut impl Link,
-        (id, mut endpoint): (u64, Endpoint),
-        (geometry, shared): (Geometry, Arc<WriterShared>),
+        new: &NewWriter,
         effects: &mut Effects,
     ) -> Result<(Endpoint, SenderMemory), EndpointRefusal> {
-        let key = endpoint.key();
+        let (id, mut endpoint, geometry) = (new.id, new.endpoint.clone(), new.geometry);
         let fresh = domain.node_mut().fresh_region();
         let (membership, is_first) = self.membership(domain, link, &endpoint, effects)?;
         let (region, memory) = match membership.memory.clone() {
@@ -176,8 +176,8 @@ impl AtomicTopics {
             }
         };
         (endpoint.stream, endpoint.lines) = (region.0, membership.lines.0.0);
-        membership.writers.insert(id, shared);
-        membership.add(domain, key, (id, endpoint.clone()), is_first);
+        membership.writers.insert(id, Arc::clone(&new.shared));
+        membership.add(domain, id, endpoint.clone(), is_first);
         self.keep(domain, &endpoint);
         Ok((endpoint, memory))
     }
@@ -187,29 +187,30 @@ impl AtomicTopics {
         &mut self,
         domain: &mut DomainGroup,
         link: &mut impl Link,
-        (id, mut endpoint): (u64, Endpoint),
-        (shared, wants_history): (Arc<ReaderShared>, bool),
+        new: &NewReader,
         effects: &mut Effects,
     ) -> Result<Endpoint, EndpointRefusal> {
-        let key = endpoint.key();
+        let (id, mut endpoint, key) = (new.id, new.endpoint.clone(), new.endpoint.key());
         let (membership, is_first) = self.membership(domain, link, &endpoint, effects)?;
         endpoint.lines = membership.lines.0.0;
         let (inbox, replay) = (None, None);
+        let (shared, wants_history) = (Arc::clone(&new.shared), new.wants_history);
         membership.readers.insert(id, OrderedReader { shared, inbox, replay, wants_history });
-        membership.add(domain, key, (id, endpoint.clone()), is_first);
+        membership.add(domain, id, endpoint.clone(), is_first);
         self.keep(domain, &endpoint);
         self.update_known_endpoints(domain, key);
         self.connect(domain, key);
         Ok(endpoint)
     }
 
-    /// Removes an endpoint. The second id is that of a stand-in for samples that the application
+    /// Removes an endpoint. `stand_in` is the id of a stand-in for samples that the application
     /// still holds.
     pub(super) fn remove(
         &mut self,
         domain: &mut DomainGroup,
         key: u64,
-        (id, stand_in): (u64, u64),
+        id: u64,
+        stand_in: u64,
         effects: &mut Effects,
     ) {
         let Some(memberships) = self.memberships.get_mut(&key) else { return };
@@ -260,8 +261,10 @@ impl AtomicTopics {
     pub(super) fn epoch_begun(
         &mut self,
         domain: &mut DomainGroup,
-        (key, id): (u64, SubgroupId),
-        (epoch, layout): (u64, &Layout),
+        key: u64,
+        id: SubgroupId,
+        epoch: u64,
+        layout: &Layout,
         effects: &mut Effects,
     ) {
         let me = domain.node().id();
@@ -387,9 +390,9 @@ impl AtomicTopics {
 }
 
 impl TopicMembership {
-    fn new(lines: (RegionId, OwnRegion), endpoint: &Endpoint) -> TopicMembership {
+    fn new(region: RegionId, lines: OwnRegion, endpoint: &Endpoint) -> TopicMembership {
         TopicMembership {
-            lines,
+            lines: (region, lines),
             memory: None,
             old_memories: Vec::new(),
             endpoints: BTreeMap::new(),
@@ -419,13 +422,8 @@ impl TopicMembership {
     }
 
     /// Adds an endpoint. It is announced now, or when the membership before this one is over.
-    fn add(
-        &mut self,
-        domain: &mut DomainGroup,
-        key: u64,
-        (id, endpoint): (u64, Endpoint),
-        is_first: bool,
-    ) {
+    fn add(&mut self, domain: &mut DomainGroup, id: u64, endpoint: Endpoint, is_first: bool) {
+        let key = endpoint.key();
         self.endpoints.insert(id, endpoint.clone());
         if self.announced {
             self.share_regions(domain, key);
@@ -470,12 +468,9 @@ impl TopicMembership {
             // A member that leaves must not hold any records.
             self.exit = match self.subgroup.is_some_and(|id| domain.node().holds(id)) {
                 true => {
-                    let regions = (endpoint.stream, endpoint.lines);
-                    announce(
-                        domain,
-                        stand_in,
-                        endpoint.stand_in(EndpointKind::FormerReader, regions),
-                    );
+                    let (stream, lines) = (endpoint.stream, endpoint.lines);
+                    let reader = endpoint.stand_in(EndpointKind::FormerReader, stream, lines);
+                    announce(domain, stand_in, reader);
                     ExitPhase::HoldingSamples(stand_in)
                 }
                 false => ExitPhase::Leaving(id, false),

@@ -216,7 +216,7 @@ impl Discovery {
         let key = endpoint.key();
         self.insert_endpoint(node, id, endpoint);
         if is_ordered {
-            match self.topics.include((key, (node, id)), &self.endpoints) {
+            match self.topics.include(key, (node, id), &self.endpoints) {
                 // The endpoint remains known to all, so that the owners of conflicting endpoints
                 // are informed.
                 Err(why) => {

@@ -134,7 +134,7 @@ impl Endpoint {
     }
 
     /// A stand-in on this endpoint's topic, for a participant that neither writes nor reads there.
-    pub(crate) fn stand_in(&self, kind: EndpointKind, (stream, lines): (u64, u64)) -> Endpoint {
+    pub(crate) fn stand_in(&self, kind: EndpointKind, stream: u64, lines: u64) -> Endpoint {
         let mut policies = EndpointPolicies::requested(self.level);
         if self.order.is_by_partition() {
             policies.partition_mut().clone_from(self.policies.partition());
@@ -248,7 +248,7 @@ impl Endpoint {
     ) -> Option<String> {
         let (ours, theirs) = (&self.data_type, &writer.data_type);
         let (name, topic) = (&ours.name, &self.topic);
-        if let Err(why) = types.check((ours, self.policies.consistency()), theirs) {
+        if let Err(why) = types.check(ours, self.policies.consistency(), theirs) {
             return Some(format!(
                 "the writer's type `{name}` of topic `{topic}` is not assignable to the reader's: \
                  {why}"

@@ -200,8 +200,10 @@ impl ReplayControl {
     /// those, and of all later samples; up to the version `until` at first.
     pub(super) fn begin(
         mut cursor: StoreCursor,
-        (store, until): (&Store, u64),
-        (shared, wants_history): (&ReaderShared, bool),
+        store: &Store,
+        until: u64,
+        shared: &ReaderShared,
+        wants_history: bool,
     ) -> ReplayControl {
         let from = until.min(store.version());
         let mut floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner);
@@ -233,7 +235,7 @@ impl ReplayControl {
 
     /// Shows samples delivered meanwhile up to the version `until`, and their senders. Returns 1 if
     /// there was anything new.
-    pub(super) fn show(&mut self, (store, until): (&Store, u64), shared: &ReaderShared) -> usize {
+    pub(super) fn show(&mut self, store: &Store, until: u64, shared: &ReaderShared) -> usize {
         let (history, until) = (&*self.history, until.min(store.version()));
         let over = store.ended_streams();
         if history.shown.load(Ordering::Relaxed) >= until && self.over == over.len() {
@@ -266,7 +268,7 @@ impl ReplayControl {
 
     /// Ends the replay at the store's current version.
     pub(super) fn end(&mut self, store: &Store, shared: &ReaderShared) {
-        self.show((store, u64::MAX), shared);
+        self.show(store, u64::MAX, shared);
         self.history.ended.store(true, Ordering::Release);
     }
 }
@@ -310,10 +312,10 @@ mod tests {
         let all = [(ONE, 0), (TWO, 0), (ONE, 1), (TWO, 1), (ONE, 2)];
         let (shared, mut given) = (ReaderShared::default(), DeliveredNumbers::default());
         let first = store([ONE, TWO], &all[..3]);
-        let _ = ReplayControl::begin(first.cursor(), (&first, u64::MAX), (&shared, true));
+        let _ = ReplayControl::begin(first.cursor(), &first, u64::MAX, &shared, true);
         assert_eq!(read(&shared, &mut given), all[..3]);
         let second = store([TWO, ONE], &all);
-        let _ = ReplayControl::begin(second.cursor(), (&second, u64::MAX), (&shared, true));
+        let _ = ReplayControl::begin(second.cursor(), &second, u64::MAX, &shared, true);
         assert_eq!(read(&shared, &mut given), all[3..]);
     }
 
@@ -322,12 +324,12 @@ mod tests {
         let all = [(ONE, 0), (ONE, 1), (TWO, 0), (TWO, 1), (ONE, 2)];
         let (shared, mut given) = (ReaderShared::default(), DeliveredNumbers::default());
         let first = store([ONE, TWO], &all[..2]);
-        let _ = ReplayControl::begin(first.cursor(), (&first, u64::MAX), (&shared, false));
+        let _ = ReplayControl::begin(first.cursor(), &first, u64::MAX, &shared, false);
         assert_eq!(read(&shared, &mut given), []);
         let floor = shared.floor.lock().unwrap_or_else(PoisonError::into_inner).clone();
         floor.into_iter().flatten().for_each(|(stream, next)| given.pass(stream, next));
         let second = store([TWO, ONE], &all);
-        let _ = ReplayControl::begin(second.cursor(), (&second, u64::MAX), (&shared, false));
+        let _ = ReplayControl::begin(second.cursor(), &second, u64::MAX, &shared, false);
         assert_eq!(read(&shared, &mut given), all[2..]);
     }
 }

@@ -95,9 +95,12 @@ impl AcceptedRepresentations {
 impl KnownWriters {
     /// Knowledge of a reader now, given its knowledge before.
     pub(super) fn new(
-        (reader, before): (&Endpoint, Option<&KnownWriters>),
-        (state, view): (&Discovery, &View),
-        (me, ignored): (NodeId, &Arc<IgnoredEntities>),
+        reader: &Endpoint,
+        before: Option<&KnownWriters>,
+        state: &Discovery,
+        view: &View,
+        me: NodeId,
+        ignored: &Arc<IgnoredEntities>,
     ) -> KnownWriters {
         let accepts = |offered: &EndpointPolicies| reader.policies.refuses(offered).is_empty();
         let writers = state.writers_once(reader.key());
@@ -180,7 +183,7 @@ impl KnownWriters {
         record: &[u8],
     ) -> WriterAcceptance {
         match origin.tag == self.tag {
-            true => self.judge_writer(node, origin.writer, (origin.offer(), record)),
+            true => self.judge_writer(node, origin.writer, origin.offer(), record),
             false => WriterAcceptance::No,
         }
     }
@@ -190,7 +193,8 @@ impl KnownWriters {
         &self,
         node: NodeId,
         writer: u32,
-        (offer, record): (RecordedOffer, &[u8]),
+        offer: RecordedOffer,
+        record: &[u8],
     ) -> WriterAcceptance {
         if self.ignores(node, writer) {
             return WriterAcceptance::No;
@@ -236,8 +240,7 @@ mod tests {
             ignores_others: false,
             me: A,
         };
-        let judge =
-            |node, writer| known.judge_writer(node, writer, (RecordedOffer::default(), &[]));
+        let judge = |node, writer| known.judge_writer(node, writer, RecordedOffer::default(), &[]);
         assert_eq!(judge(A, 3), WriterAcceptance::No);
         assert_eq!(
             judge(A, 4),
@@ -251,7 +254,7 @@ mod tests {
             "participant of the writer has left"
         );
         assert_eq!(
-            known.judge_writer(NodeId(2), 6, (RecordedOffer::at(2), &[])),
+            known.judge_writer(NodeId(2), 6, RecordedOffer::at(2), &[]),
             WriterAcceptance::No,
             "departed writer offered unusual policies"
         );
@@ -275,7 +278,7 @@ mod tests {
             me,
         };
         let judge = |known: &KnownWriters, node, writer| {
-            known.judge_writer(node, writer, (RecordedOffer::default(), &[]))
+            known.judge_writer(node, writer, RecordedOffer::default(), &[])
         };
         assert_eq!(judge(&known, A, 3), WriterAcceptance::No);
         assert_eq!(judge(&known, A, 4), WriterAcceptance::Yes);

@@ -25,10 +25,12 @@ use super::ignored::IgnoredEntities;
 use super::membership_state::{Life, MembershipSnapshot, MembershipState};
 use super::partners::{MatchSide, MatchedPartners};
 use super::past::{PastMessage, SharedPastRequests};
-use super::shares::{EndpointRefusal, ReaderShared, WriterMemory, WriterShared};
+use super::shares::{
+    EndpointRefusal, NewReader, NewWriter, ReaderShared, WriterMemory, WriterShared,
+};
 use super::topic_logs::TopicLogs;
-use crate::infrastructure::StorageStatus;
 use crate::infrastructure::status_board::StatusBoard;
+use crate::infrastructure::{InstanceHandle, StorageStatus};
 
 mod builtin;
 mod introductions;
@@ -79,7 +81,7 @@ pub(crate) struct ParticipantMachine {
     /// Local endpoints of which a match may have to be told, or to be told as lost.
     unsettled: BTreeSet<u64>,
     /// Endpoints whose topic is inconsistent with the topic of the same name here.
-    inconsistent: BTreeSet<(NodeId, u64)>,
+    inconsistent: BTreeSet<InstanceHandle>,
     priority_updates: priority_updates::PriorityUpdates,
     atomic: AtomicTopics,
     standstills: standstills::Standstills,
@@ -335,21 +337,24 @@ impl ParticipantMachine {
     ) -> Result<(u64, WriterMemory), EndpointRefusal> {
         self.check(&endpoint)?;
         let id = self.fresh_endpoint();
-        Ok((id, self.create_writer(link, (id, endpoint), (geometry, shared), effects)?))
+        let new = NewWriter { id, endpoint, geometry, shared };
+        Ok((id, self.create_writer(link, new, effects)?))
     }
 
-    /// Adds a writer under this id.
+    /// Adds a writer.
     fn create_writer(
         &mut self,
         link: &mut impl Link,
-        (id, mut endpoint): (u64, Endpoint),
-        (geometry, shared): (Geometry, Arc<WriterShared>),
+        new: NewWriter,
         effects: &mut Effects,
     ) -> Result<WriterMemory, EndpointRefusal> {
-        let memory = if endpoint.level.is_ordered() {
-            let share = (geometry, Arc::clone(&shared));
-            let (made, memory) =
-                self.atomic.add_writer(&mut self.group, link, (id, endpoint), share, effects)?;
+        let is_ordered = new.endpoint.level.is_ordered();
+        let ordered = match is_ordered {
+            true => Some(self.atomic.add_writer(&mut self.group, link, &new, effects)?),
+            false => None,
+        };
+        let NewWriter { id, mut endpoint, geometry, shared } = new;
+        let memory = if let Some((made, memory)) = ordered {
             endpoint = made;
             memory
         } else {
@@ -379,7 +384,7 @@ impl ParticipantMachine {
         self.forget_name(&endpoint.topic, id);
         if endpoint.level.is_ordered() {
             let stand_in = self.fresh_endpoint();
-            return self.atomic.remove(&mut self.group, endpoint.key(), (id, stand_in), effects);
+            return self.atomic.remove(&mut self.group, endpoint.key(), id, stand_in, effects);
         }
         retract(&mut self.group, id);
         self.node().end_stream(RegionId(endpoint.stream), effects);
@@ -390,31 +395,31 @@ impl ParticipantMachine {
         &mut self,
         link: &mut impl Link,
         endpoint: Endpoint,
-        share: (Arc<ReaderShared>, bool),
+        shared: Arc<ReaderShared>,
+        wants_history: bool,
         effects: &mut Effects,
     ) -> Result<u64, EndpointRefusal> {
         self.check(&endpoint)?;
-        *share.0.life.lock().unwrap_or_else(PoisonError::into_inner) = self.life;
+        *shared.life.lock().unwrap_or_else(PoisonError::into_inner) = self.life;
         let id = self.fresh_endpoint();
-        self.create_reader(link, (id, endpoint), share, effects)?;
+        let new = NewReader { id, endpoint, shared, wants_history };
+        self.create_reader(link, new, effects)?;
         Ok(id)
     }
 
-    /// Adds a reader under this id.
+    /// Adds a reader.
     fn create_reader(
         &mut self,
         link: &mut impl Link,
-        (id, mut endpoint): (u64, Endpoint),
-        (shared, wants_history): (Arc<ReaderShared>, bool),
+        mut new: NewReader,
         effects: &mut Effects,
     ) -> Result<(), EndpointRefusal> {
-        if endpoint.level.is_ordered() {
-            let share = (Arc::clone(&shared), wants_history);
-            let new = (id, endpoint);
-            endpoint = self.atomic.add_reader(&mut self.group, link, new, share, effects)?;
+        if new.endpoint.level.is_ordered() {
+            new.endpoint = self.atomic.add_reader(&mut self.group, link, &new, effects)?;
         } else {
-            announce(&mut self.group, id, endpoint.clone());
+            announce(&mut self.group, new.id, new.endpoint.clone());
         }
+        let NewReader { id, endpoint, shared, wants_history } = new;
         self.by_topic.entry(endpoint.topic.clone()).or_default().insert(id);
         let (subscriptions, partners) = (BTreeMap::new(), MatchedPartners::new(MatchSide::Reader));
         let reader = LocalReader { endpoint, shared, wants_history, subscriptions, partners };
@@ -438,12 +443,8 @@ impl ParticipantMachine {
         self.forget_name(&reader.endpoint.topic, id);
         if reader.endpoint.level.is_ordered() {
             let stand_in = self.fresh_endpoint();
-            return self.atomic.remove(
-                &mut self.group,
-                reader.endpoint.key(),
-                (id, stand_in),
-                effects,
-            );
+            let key = reader.endpoint.key();
+            return self.atomic.remove(&mut self.group, key, id, stand_in, effects);
         }
         retract(&mut self.group, id);
         for &subscription in reader.subscriptions.keys() {
@@ -467,8 +468,8 @@ impl ParticipantMachine {
                 }
             }
             GroupEvent::Begun { key, subgroup, epoch, layout, .. } => {
-                let epoch = (epoch, &layout);
-                self.atomic.epoch_begun(&mut self.group, (key, subgroup), epoch, effects);
+                let domain = &mut self.group;
+                self.atomic.epoch_begun(domain, key, subgroup, epoch, &layout, effects);
             }
             GroupEvent::Gathered { key } => self.atomic.readers_begun(&self.group, key),
             GroupEvent::Left { key } => self.atomic.left(&mut self.group, key, effects),

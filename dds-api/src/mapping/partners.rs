@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use derecho_core::ids::{NodeId, RegionId};
+use derecho_core::ids::RegionId;
 use qos_profiles::{Incompatibility, PolicyId};
 
 use super::endpoint::{Endpoint, MatchVerdict};
@@ -49,7 +49,7 @@ struct Partner {
 #[derive(Debug)]
 pub(super) struct MatchedPartners {
     side: MatchSide,
-    known: BTreeMap<(NodeId, u64), Partner>,
+    known: BTreeMap<InstanceHandle, Partner>,
 }
 
 /// Consequence of a verdict that the caller must report.
@@ -67,24 +67,24 @@ impl MatchedPartners {
     }
 
     /// Whether the local endpoint is compatible with this one.
-    pub(super) fn has(&self, node: NodeId, id: u64) -> bool {
-        let known = self.known.get(&(node, id));
+    pub(super) fn has(&self, endpoint: InstanceHandle) -> bool {
+        let known = self.known.get(&endpoint);
         known.is_some_and(|partner| partner.verdict == PartnerVerdict::Compatible)
     }
 
     /// The endpoints with which a match is told.
-    pub(super) fn matched(&self) -> impl Iterator<Item = (NodeId, u64)> {
+    pub(super) fn matched(&self) -> impl Iterator<Item = InstanceHandle> {
         let matched = self.known.iter().filter(|(_, partner)| partner.is_told);
         matched.map(|(endpoint, _)| *endpoint)
     }
 
     /// The compatible endpoints.
-    pub(super) fn compatible(&self) -> impl Iterator<Item = (NodeId, u64)> {
-        self.known().map(|(endpoint, _)| endpoint).filter(|(node, id)| self.has(*node, *id))
+    pub(super) fn compatible(&self) -> impl Iterator<Item = InstanceHandle> {
+        self.known().map(|(endpoint, _)| endpoint).filter(|endpoint| self.has(*endpoint))
     }
 
     /// All known endpoints, compatible or not, and the stream of each writer.
-    pub(super) fn known(&self) -> impl Iterator<Item = ((NodeId, u64), RegionId)> {
+    pub(super) fn known(&self) -> impl Iterator<Item = (InstanceHandle, RegionId)> {
         self.known.iter().map(|(endpoint, partner)| (*endpoint, partner.stream))
     }
 
@@ -93,7 +93,8 @@ impl MatchedPartners {
     pub(super) fn judge(
         &mut self,
         board: &StatusBoard,
-        (id, announced): ((NodeId, u64), &Endpoint),
+        id: InstanceHandle,
+        announced: &Endpoint,
         verdict: MatchVerdict,
     ) -> MatchOutcome {
         let partner = match &verdict {
@@ -131,7 +132,7 @@ impl MatchedPartners {
     pub(super) fn serve(
         &mut self,
         board: &StatusBoard,
-        endpoint: (NodeId, u64),
+        endpoint: InstanceHandle,
         served: bool,
     ) -> bool {
         let Some(partner) = self.known.get_mut(&endpoint) else { return false };
@@ -140,12 +141,12 @@ impl MatchedPartners {
             return false;
         }
         let alive = partner.alive;
-        self.count(board, endpoint, (alive, if is_told { 1 } else { -1 }));
+        self.count(board, endpoint, alive, if is_told { 1 } else { -1 });
         true
     }
 
     /// Removes an endpoint that has ended or is no longer related to the local one.
-    pub(super) fn remove(&mut self, board: &StatusBoard, endpoint: (NodeId, u64)) {
+    pub(super) fn remove(&mut self, board: &StatusBoard, endpoint: InstanceHandle) {
         self.serve(board, endpoint, false);
         self.known.remove(&endpoint);
     }
@@ -153,14 +154,13 @@ impl MatchedPartners {
     /// Reports the loss of all matched endpoints.
     pub(super) fn unmatch_all(&self, board: &StatusBoard) {
         for (endpoint, partner) in self.known.iter().filter(|(_, partner)| partner.is_told) {
-            self.count(board, *endpoint, (partner.alive, -1));
+            self.count(board, *endpoint, partner.alive, -1);
         }
     }
 
     /// Counts one match more or one less.
-    fn count(&self, board: &StatusBoard, endpoint: (NodeId, u64), (alive, change): (bool, i64)) {
-        let (node, entity) = endpoint;
-        let handle = Some(InstanceHandle { node, entity });
+    fn count(&self, board: &StatusBoard, endpoint: InstanceHandle, alive: bool, change: i64) {
+        let handle = Some(endpoint);
         // The loss of a match does not change the total count.
         let more = u64::try_from(change).unwrap_or_default();
         match self.side {
@@ -211,7 +211,7 @@ impl MatchedPartners {
 /// Adjusts the counts of writers that are alive or not alive.
 fn adjust_liveliness(
     board: &StatusBoard,
-    (node, entity): (NodeId, u64),
+    endpoint: InstanceHandle,
     changes: impl IntoIterator<Item = (bool, i64)>,
 ) {
     board.note(StatusKind::LivelinessChanged, |all| {
@@ -224,34 +224,36 @@ fn adjust_liveliness(
             *count = count.saturating_add_signed(change);
             *changed += change;
         }
-        status.last_publication_handle = Some(InstanceHandle { node, entity });
+        status.last_publication_handle = Some(endpoint);
     });
 }
 
 #[cfg(test)]
 mod tests {
+    use derecho_core::ids::NodeId;
+
     use super::*;
     use crate::mapping::endpoint::EndpointKind;
     use crate::mapping::level::TopicLevel;
 
-    const ONE: (NodeId, u64) = (NodeId(1), 1);
-    const TWO: (NodeId, u64) = (NodeId(2), 1);
+    const ONE: InstanceHandle = InstanceHandle { node: NodeId(1), entity: 1 };
+    const TWO: InstanceHandle = InstanceHandle { node: NodeId(2), entity: 1 };
 
     fn judge(
         partners: &mut MatchedPartners,
         board: &StatusBoard,
-        (endpoint, alive): ((NodeId, u64), bool),
+        (endpoint, alive): (InstanceHandle, bool),
         verdict: MatchVerdict,
     ) -> MatchOutcome {
         let topic = Endpoint::with_defaults(EndpointKind::Writer, "T", TopicLevel::Unordered);
-        partners.judge(board, (endpoint, &Endpoint { alive, ..topic }), verdict)
+        partners.judge(board, endpoint, &Endpoint { alive, ..topic }, verdict)
     }
 
     /// Judges an endpoint to be compatible, and serves it.
     fn match_with(
         partners: &mut MatchedPartners,
         board: &StatusBoard,
-        (endpoint, alive): ((NodeId, u64), bool),
+        (endpoint, alive): (InstanceHandle, bool),
     ) {
         let outcome = judge(partners, board, (endpoint, alive), MatchVerdict::Yes);
         assert_eq!(outcome, MatchOutcome::Nothing);
@@ -283,7 +285,7 @@ mod tests {
         let status = matched();
         assert_eq!((status.total_count, status.current_count), (2, 1));
         assert_eq!((status.total_count_change, status.current_count_change), (0, -1));
-        assert!(!partners.has(ONE.0, ONE.1) && partners.has(TWO.0, TWO.1));
+        assert!(!partners.has(ONE) && partners.has(TWO));
         assert!(matches!(
             judge(&mut partners, &board, (TWO, true), MatchVerdict::Inconsistent("other".into())),
             MatchOutcome::Inconsistent(_)
@@ -360,19 +362,19 @@ mod tests {
             let (board, mut partners) = (StatusBoard::default(), MatchedPartners::new(side));
             match_with(&mut partners, &board, (ONE, true));
             judge(&mut partners, &board, (TWO, true), refusal(PolicyId::Deadline));
-            assert!(partners.matched().eq([ONE]) && !partners.has(TWO.0, TWO.1));
+            assert!(partners.matched().eq([ONE]) && !partners.has(TWO));
             partners.unmatch_all(&board);
             let counts = match side {
                 MatchSide::Writer => {
                     let kind = StatusKind::PublicationMatched;
                     let status = board.take(kind, |all| &mut all.publication_matched);
-                    assert_eq!(status.last_subscription_handle.map(|it| it.node), Some(ONE.0));
+                    assert_eq!(status.last_subscription_handle.map(|it| it.node), Some(ONE.node));
                     (status.total_count, status.current_count)
                 }
                 MatchSide::Reader => {
                     let kind = StatusKind::SubscriptionMatched;
                     let status = board.take(kind, |all| &mut all.subscription_matched);
-                    assert_eq!(status.last_publication_handle.map(|it| it.node), Some(ONE.0));
+                    assert_eq!(status.last_publication_handle.map(|it| it.node), Some(ONE.node));
                     (status.total_count, status.current_count)
                 }
             };

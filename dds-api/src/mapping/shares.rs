@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use derecho_core::group::report::StreamId;
 use derecho_core::link::{Bells, LinkError};
 use derecho_core::multicast::claim::{ClaimError, SenderMemory};
+use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::{Inbox, InboxConsumer};
 use derecho_core::node::SubscriptionId;
 use derecho_node::clock;
 
+use super::endpoint::Endpoint;
 use super::kept_replay::{GONE_SENDER, KeptReplay};
 use super::known_writers::KnownWriters;
 use super::layouts::MemoryLayouts;
@@ -421,4 +423,20 @@ impl WriterMemory {
         self.ring();
         Ok(())
     }
+}
+
+/// Writer that becomes an endpoint of the participant.
+pub(crate) struct NewWriter {
+    pub(crate) id: u64,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) geometry: Geometry,
+    pub(crate) shared: Arc<WriterShared>,
+}
+
+/// Reader that becomes an endpoint of the participant.
+pub(crate) struct NewReader {
+    pub(crate) id: u64,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) shared: Arc<ReaderShared>,
+    pub(crate) wants_history: bool,
 }

@@ -80,7 +80,8 @@ impl TopicEndpoints {
     /// Reason why the endpoint is excluded, if it is.
     pub(super) fn include(
         &mut self,
-        (key, endpoint): (u64, EndpointId),
+        key: u64,
+        endpoint: EndpointId,
         endpoints: &Endpoints,
     ) -> Result<(), String> {
         let Some(why) = self.exclusion_reason(key, endpoint, endpoints) else {
@@ -114,7 +115,7 @@ impl TopicEndpoints {
         let count = waiting.len();
         for endpoint in waiting {
             // Endpoints that still contradict are excluded again and keep their order.
-            let _ = self.include((key, endpoint), endpoints);
+            let _ = self.include(key, endpoint, endpoints);
         }
         self.excluded.get(&key).map_or(0, Vec::len) < count
     }

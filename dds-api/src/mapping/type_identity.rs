@@ -378,14 +378,14 @@ impl AnnouncedTypes {
         own.or_else(|| self.announced.values().find_map(|types| types.get(&name)?.layout()))
     }
 
-    /// Checks whether a reader of one type understands a writer of the other one. The error says
+    /// Checks whether a reader of our type understands a writer of the other one. The error says
     /// why not.
     pub(crate) fn check(
         &self,
-        reader: (&TypeIdentity, Consistency),
+        ours: &TypeIdentity,
+        consistency: Consistency,
         writer: &TypeIdentity,
     ) -> Result<(), String> {
-        let (ours, consistency) = reader;
         if ours.digest == writer.digest {
             return Ok(());
         }
@@ -467,9 +467,9 @@ mod tests {
         ];
         let default = Consistency::default();
         for _ in 0..2 {
-            assert_eq!(types.check((&old, default), &new), Ok(()));
-            assert_eq!(types.check((&new, default), &old), Ok(()));
-            let why = types.check((&old, default), &other).unwrap_err();
+            assert_eq!(types.check(&old, default, &new), Ok(()));
+            assert_eq!(types.check(&new, default, &old), Ok(()));
+            let why = types.check(&old, default, &other).unwrap_err();
             assert!(
                 why.contains("`Pose.x`: double in the reader's type, uint16 in the writer's"),
                 "{why}"
@@ -480,14 +480,14 @@ mod tests {
             prevent_type_widening: true,
             ..TypeConsistencyEnforcementQosPolicy::default()
         };
-        let why = types.check((&old, Consistency::of(&strict)), &new).unwrap_err();
+        let why = types.check(&old, Consistency::of(&strict), &new).unwrap_err();
         assert!(why.contains("a member") && why.contains("prevent_type_widening"), "{why}");
         let same = TypeConsistencyEnforcementQosPolicy {
             kind: TypeConsistencyKind::DisallowTypeCoercion,
             ..TypeConsistencyEnforcementQosPolicy::default()
         };
-        assert_eq!(types.check((&old, Consistency::of(&same)), &old), Ok(()));
-        assert!(types.check((&old, Consistency::of(&same)), &new).is_err());
+        assert_eq!(types.check(&old, Consistency::of(&same), &old), Ok(()));
+        assert!(types.check(&old, Consistency::of(&same), &new).is_err());
         assert!(old.mark() != new.mark() && old.mark() != 0);
     }
 
@@ -509,7 +509,7 @@ mod tests {
         assert_eq!(types.snapshot().0.len(), 1, "samples of a departed participant may be kept");
         assert!(types.find(&identity.digest).is_some());
         let stranger = TypeIdentity { digest: [9; 14], ..identity.clone() };
-        let why = types.check((&identity, Consistency::default()), &stranger).unwrap_err();
+        let why = types.check(&identity, Consistency::default(), &stranger).unwrap_err();
         assert!(why.contains("has not been announced"), "{why}");
     }
 

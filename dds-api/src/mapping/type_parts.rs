@@ -92,7 +92,7 @@ impl PartialDescriptions {
     }
 
     /// Takes over the incomplete descriptions of another member.
-    pub(crate) fn take_over(&mut self, all: Vec<(NodeId, TypePart)>) {
+    pub(crate) fn take_over(&mut self, all: impl IntoIterator<Item = (NodeId, TypePart)>) {
         self.0 = BTreeMap::new();
         for (node, part) in all {
             self.add_part(node, part);

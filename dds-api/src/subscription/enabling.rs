@@ -155,9 +155,9 @@ impl<T: TopicData> ReaderCore<T> {
         let mut endpoint = self.topic.endpoint(EndpointKind::Reader, policies);
         endpoint.group = self.subscriber.as_ref().map_or(0, Subscriber::group);
         self.shared.knows_history.store(!level.is_kept(), Ordering::Release);
-        let machine_share = (Arc::clone(&self.shared), wants_history);
+        let shared = Arc::clone(&self.shared);
         let made = self.participant.engine.act(|machine, link, effects| {
-            machine.add_reader(link, endpoint, machine_share, effects)
+            machine.add_reader(link, endpoint, shared, wants_history, effects)
         });
         let id = made.map_err(|refusal| {
             refused(&refusal, &self.participant.membership, "reader", self.topic.name())

@@ -100,15 +100,15 @@ impl AtomicTopics {
         for ordered_reader in membership.readers.values_mut() {
             if let Some(replay) = &mut ordered_reader.replay {
                 // Shows the end of departed streams, because no later event may do so.
-                replay.show((store.store(), limit), &ordered_reader.shared);
+                replay.show(store.store(), limit, &ordered_reader.shared);
             }
             if ordered_reader.inbox.is_some() || ordered_reader.replay.is_some() || !begins {
                 continue;
             }
             let cursor = store.opening().unwrap_or_else(|| store.store().cursor());
-            let reader = (&*ordered_reader.shared, ordered_reader.wants_history);
-            ordered_reader.replay =
-                Some(ReplayControl::begin(cursor, (store.store(), limit), reader));
+            let (shared, wants_history) = (&ordered_reader.shared, ordered_reader.wants_history);
+            let replay = ReplayControl::begin(cursor, store.store(), limit, shared, wants_history);
+            ordered_reader.replay = Some(replay);
             self.replaying.insert(key);
         }
         if begins {
@@ -130,7 +130,7 @@ impl AtomicTopics {
         let (limit, mut left) = (membership.limit(&self.stores, key), false);
         for (&id, ordered_reader) in &mut membership.readers {
             let Some(replay) = &mut ordered_reader.replay else { continue };
-            done += replay.show((store.store(), limit), &ordered_reader.shared);
+            done += replay.show(store.store(), limit, &ordered_reader.shared);
             if membership.retention.durable_first || !replay.is_over() {
                 left = true;
                 continue;

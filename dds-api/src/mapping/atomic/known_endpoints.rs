@@ -26,9 +26,14 @@ impl AtomicTopics {
                 let known_writers = &ordered_reader.shared.known_writers;
                 let mut known_writers =
                     known_writers.lock().unwrap_or_else(PoisonError::into_inner);
-                let reader = (reader, known_writers.as_deref());
-                let here = (domain.node().id(), &self.ignored);
-                let known = KnownWriters::new(reader, (domain.state(), domain.view()), here);
+                let known = KnownWriters::new(
+                    reader,
+                    known_writers.as_deref(),
+                    domain.state(),
+                    domain.view(),
+                    domain.node().id(),
+                    &self.ignored,
+                );
                 *known_writers = Some(Arc::new(known));
                 drop(known_writers);
                 ordered_reader.shared.changes.fetch_add(1, Ordering::Release);
@@ -47,12 +52,8 @@ impl AtomicTopics {
     }
 
     /// Changes the policies of an endpoint.
-    pub(in crate::mapping) fn change(
-        &mut self,
-        domain: &mut DomainGroup,
-        key: u64,
-        (id, new): (u64, Endpoint),
-    ) {
+    pub(in crate::mapping) fn change(&mut self, domain: &mut DomainGroup, id: u64, new: Endpoint) {
+        let key = new.key();
         let mut memberships = self.memberships.get_mut(&key).into_iter().flatten();
         let Some(membership) = memberships.find(|stay| stay.endpoints.contains_key(&id)) else {
             return;

@@ -186,8 +186,8 @@ impl AtomicTopics {
         let is_first = memberships.len() == 1;
         let Some(membership) = memberships.back_mut() else { return };
         let lines = membership.lines.0.0;
-        let stand_in = endpoint.stand_in(EndpointKind::Log, (0, lines));
-        membership.add(domain, key, (log_endpoint_id(key), stand_in), is_first);
+        let stand_in = endpoint.stand_in(EndpointKind::Log, 0, lines);
+        membership.add(domain, log_endpoint_id(key), stand_in, is_first);
     }
 }
 

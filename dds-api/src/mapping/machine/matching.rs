@@ -110,13 +110,14 @@ impl ParticipantMachine {
         // This participant's endpoints may not have been announced yet.
         for other in self.own_of(&endpoint.topic) {
             let Some(there) = self.own(other).cloned() else { continue };
-            self.match_pair(own, (me, other), &there);
-            self.match_pair(other, (me, own), &endpoint);
+            self.match_pair(own, InstanceHandle { node: me, entity: other }, &there);
+            self.match_pair(other, InstanceHandle { node: me, entity: own }, &endpoint);
         }
         let named: Vec<(NodeId, u64)> = self.group.state().of_topic(&endpoint.topic).collect();
         for (node, id) in named.into_iter().filter(|(node, _)| *node != me) {
             let there = self.group.state().endpoint(node, id).cloned();
-            there.into_iter().for_each(|there| self.match_pair(own, (node, id), &there));
+            let other = InstanceHandle { node, entity: id };
+            there.into_iter().for_each(|there| self.match_pair(own, other, &there));
         }
         self.settle_matches();
     }
@@ -155,23 +156,24 @@ impl ParticipantMachine {
         let key = endpoint.level.is_ordered().then(|| endpoint.key());
         if !own.is_empty() {
             let endpoint = endpoint.clone();
-            own.into_iter().for_each(|own| self.match_pair(own, (node, id), &endpoint));
+            let other = InstanceHandle { node, entity: id };
+            own.into_iter().for_each(|own| self.match_pair(own, other, &endpoint));
         }
         key
     }
 
     /// Matches a local endpoint with another one, if one of them is a reader and the other one
     /// a writer.
-    fn match_pair(&mut self, own: u64, partner: (NodeId, u64), other: &Endpoint) {
+    fn match_pair(&mut self, own: u64, partner: InstanceHandle, other: &Endpoint) {
         self.schedule_priority_update(other);
-        if self.is_hidden(InstanceHandle { node: partner.0, entity: partner.1 }, &other.topic) {
+        if self.is_hidden(partner, &other.topic) {
             return self.unmatch_ignored(own, partner);
         }
         let outcome = if let Some(reader) = self.readers.get_mut(&own)
             && other.kind == EndpointKind::Writer
         {
             let verdict = reader.endpoint.matches(other, self.group.state().types());
-            let outcome = reader.partners.judge(&reader.shared.board, (partner, other), verdict);
+            let outcome = reader.partners.judge(&reader.shared.board, partner, other, verdict);
             if let MatchOutcome::Inconsistent(why) = &outcome {
                 reader.shared.refuse(why);
             }
@@ -184,7 +186,7 @@ impl ParticipantMachine {
             && other.kind == EndpointKind::Reader
         {
             let verdict = other.matches(&writer.endpoint, self.group.state().types());
-            writer.partners.judge(&writer.shared.board, (partner, other), verdict)
+            writer.partners.judge(&writer.shared.board, partner, other, verdict)
         } else {
             return;
         };
@@ -196,12 +198,12 @@ impl ParticipantMachine {
 
     /// Unmatches a local endpoint from an ignored one. Queued samples of an ignored writer remain
     /// unread.
-    fn unmatch_ignored(&mut self, own: u64, partner: (NodeId, u64)) {
+    fn unmatch_ignored(&mut self, own: u64, partner: InstanceHandle) {
         let subscription = self.subscription(own, partner);
         if let Some(writer) = self.writers.get_mut(&own) {
             writer.partners.remove(&writer.shared.board, partner);
         } else if let Some(reader) = self.readers.get_mut(&own) {
-            let was_matched = reader.partners.has(partner.0, partner.1);
+            let was_matched = reader.partners.has(partner);
             reader.partners.remove(&reader.shared.board, partner);
             if let Some(subscription) = subscription {
                 reader.end(subscription);
@@ -210,23 +212,22 @@ impl ParticipantMachine {
             }
             // Comes last: the reader accepts no samples of the writer from then on.
             if was_matched {
-                let writer = InstanceHandle { node: partner.0, entity: partner.1 };
-                reader.shared.ignore_writer(writer);
+                reader.shared.ignore_writer(partner);
             }
         }
     }
 
     /// A reader's subscription to a writer's stream, if it has one.
-    fn subscription(&self, reader: u64, (node, id): (NodeId, u64)) -> Option<SubscriptionId> {
-        let origin = match node == self.group.node().id() {
+    fn subscription(&self, reader: u64, writer: InstanceHandle) -> Option<SubscriptionId> {
+        let origin = match writer.node == self.group.node().id() {
             true => StreamOrigin::Own,
-            false => StreamOrigin::Peer(*self.peers.get(&node)?),
+            false => StreamOrigin::Peer(*self.peers.get(&writer.node)?),
         };
-        self.readers.get(&reader)?.subscription_to(origin, id)
+        self.readers.get(&reader)?.subscription_to(origin, writer.entity)
     }
 
     /// Reports an endpoint whose topic is inconsistent with the topic of the same name here.
-    fn inconsistent(&mut self, topic: &str, partner: (NodeId, u64), why: String) {
+    fn inconsistent(&mut self, topic: &str, partner: InstanceHandle, why: String) {
         if !self.inconsistent.insert(partner) {
             return;
         }
@@ -246,7 +247,7 @@ impl ParticipantMachine {
             && let Some(why) = self.group.state().exclusion_by_other_topic(node, id)
             && let Some(topic) = self.own(id).map(|endpoint| endpoint.topic.clone())
         {
-            self.inconsistent(&topic, (node, id), why);
+            self.inconsistent(&topic, InstanceHandle { node, entity: id }, why);
         }
     }
 
@@ -273,7 +274,7 @@ impl ParticipantMachine {
 
     /// Handles the end of an endpoint.
     fn end_matches(&mut self, node: NodeId, id: u64, endpoint: &Endpoint) {
-        self.inconsistent.remove(&(node, id));
+        self.inconsistent.remove(&InstanceHandle { node, entity: id });
         self.schedule_priority_update(endpoint);
         for own in self.by_topic.get(&endpoint.topic).into_iter().flatten() {
             if let Some(reader) = self.readers.get(own) {
@@ -301,7 +302,8 @@ impl ParticipantMachine {
 
     /// Subscribes a matched reader to a writer's stream, or ends the subscription if they are no
     /// longer matched.
-    fn subscribe(&mut self, reader: u64, (node, id): (NodeId, u64), stream: RegionId) {
+    fn subscribe(&mut self, reader: u64, writer: InstanceHandle, stream: RegionId) {
+        let (node, id) = (writer.node, writer.entity);
         let origin = match node == self.group.node().id() {
             true => StreamOrigin::Own,
             // A writer of a participant that is not connected yet is matched after the connection.
@@ -312,7 +314,7 @@ impl ParticipantMachine {
         };
         let entity = reader;
         let Some(reader) = self.readers.get_mut(&reader) else { return };
-        match (reader.partners.has(node, id), reader.subscription_to(origin, id)) {
+        match (reader.partners.has(writer), reader.subscription_to(origin, id)) {
             (true, None) => {
                 let node = self.group.node_mut();
                 // RELIABILITY: the writer does not wait for best-effort readers.
@@ -413,7 +415,7 @@ impl ParticipantMachine {
     }
 
     /// State of each match of a local endpoint.
-    fn services(&self, own: u64) -> Vec<((NodeId, u64), MatchService)> {
+    fn services(&self, own: u64) -> Vec<(InstanceHandle, MatchService)> {
         if let Some(writer) = self.writers.get(&own) {
             return self.services_of_writer(own, writer);
         }
@@ -427,26 +429,29 @@ impl ParticipantMachine {
     }
 
     /// Whether an endpoint exists. This participant's endpoints may not have been announced yet.
-    fn exists(&self, (node, id): (NodeId, u64)) -> bool {
-        let is_own = || node == self.group.node().id() && self.own(id).is_some();
-        self.group.state().endpoint(node, id).is_some() || is_own()
+    fn exists(&self, endpoint: InstanceHandle) -> bool {
+        let InstanceHandle { node, entity } = endpoint;
+        let is_own = || node == self.group.node().id() && self.own(entity).is_some();
+        self.group.state().endpoint(node, entity).is_some() || is_own()
     }
 
     fn services_of_writer(
         &self,
         own: u64,
         LocalWriter { endpoint, partners, .. }: &LocalWriter,
-    ) -> Vec<((NodeId, u64), MatchService)> {
+    ) -> Vec<(InstanceHandle, MatchService)> {
         let (mut nodes, mut readers) = (BTreeSet::new(), BTreeSet::new());
         match endpoint.level.is_ordered() {
             true => nodes = self.atomic.reached_by(&self.group, endpoint.key(), own),
             false => {
                 let served = self.group.node().served(RegionId(endpoint.stream));
-                readers.extend(served.filter_map(|(origin, id)| Some((self.node_of(origin)?, id))));
+                readers.extend(served.filter_map(|(origin, entity)| {
+                    Some(InstanceHandle { node: self.node_of(origin)?, entity })
+                }));
             }
         }
-        let service = |(reader, _): ((NodeId, u64), RegionId)| {
-            let is_served = nodes.contains(&reader.0) || readers.contains(&reader);
+        let service = |(reader, _): (InstanceHandle, RegionId)| {
+            let is_served = nodes.contains(&reader.node) || readers.contains(&reader);
             match self.exists(reader) {
                 true if is_served => (reader, MatchService::Served),
                 true => (reader, MatchService::Unserved),
@@ -461,14 +466,15 @@ impl ParticipantMachine {
     fn services_of_unordered_reader(
         &self,
         LocalReader { partners, subscriptions, .. }: &LocalReader,
-    ) -> Vec<((NodeId, u64), MatchService)> {
+    ) -> Vec<(InstanceHandle, MatchService)> {
         let subscriptions = subscriptions.values();
         let accepted =
             subscriptions.filter_map(|WriterSubscription { origin, writer, is_accepted }| {
-                Some(((self.node_of(*origin)?, *writer), *is_accepted))
+                let writer = InstanceHandle { node: self.node_of(*origin)?, entity: *writer };
+                Some((writer, *is_accepted))
             });
-        let accepted: BTreeMap<(NodeId, u64), bool> = accepted.collect();
-        let service = |(writer, _): ((NodeId, u64), RegionId)| match accepted.get(&writer) {
+        let accepted: BTreeMap<InstanceHandle, bool> = accepted.collect();
+        let service = |(writer, _): (InstanceHandle, RegionId)| match accepted.get(&writer) {
             Some(true) => (writer, MatchService::Served),
             None if !self.exists(writer) => (writer, MatchService::Over),
             Some(false) | None => (writer, MatchService::Unserved),
@@ -482,11 +488,11 @@ impl ParticipantMachine {
         &self,
         own: u64,
         LocalReader { endpoint, partners, .. }: &LocalReader,
-    ) -> Vec<((NodeId, u64), MatchService)> {
+    ) -> Vec<(InstanceHandle, MatchService)> {
         let key = endpoint.key();
         let received = self.atomic.received_by(key, own);
-        let service = |(writer, region): ((NodeId, u64), RegionId)| {
-            let stream = StreamId { node: writer.0, region };
+        let service = |(writer, region): (InstanceHandle, RegionId)| {
+            let stream = StreamId { node: writer.node, region };
             let has_other_writers = || {
                 let mut writers = self.group.state().writers_of(key);
                 writers

@@ -45,7 +45,7 @@ impl ParticipantMachine {
         let reader = self.readers.get(&id).map(|reader| &reader.partners);
         let partners = reader.or_else(|| self.writers.get(&id).map(|writer| &writer.partners));
         let matched = partners.into_iter().flat_map(MatchedPartners::matched);
-        matched.map(|(node, entity)| InstanceHandle { node, entity }).collect()
+        matched.collect()
     }
 
     /// Changes the policies of all endpoints of a publisher or subscriber, or of none. The error
@@ -110,7 +110,7 @@ impl ParticipantMachine {
     /// Announces the new state of an endpoint.
     fn announce_anew(&mut self, id: u64, endpoint: Endpoint) {
         match endpoint.level.is_ordered() {
-            true => self.atomic.change(&mut self.group, endpoint.key(), (id, endpoint)),
+            true => self.atomic.change(&mut self.group, id, endpoint),
             false => announce(&mut self.group, id, endpoint),
         }
         self.match_own(id);

@@ -82,7 +82,7 @@ impl ParticipantMachine {
             let own = own.filter(|_| node == me);
             own.or_else(|| self.group.state().endpoint(node, id)).and_then(priority_of)
         };
-        let greatest = reader.partners.compatible().filter_map(|(node, id)| of(node, id)).max();
+        let greatest = reader.partners.compatible().filter_map(|it| of(it.node, it.entity)).max();
         reader.shared.set_priority(greatest.unwrap_or(0));
         let subscribed = reader.subscriptions.iter().filter_map(|(subscription, of_it)| {
             let WriterSubscription { origin, writer, .. } = *of_it;

@@ -14,7 +14,7 @@ use derecho_core::machine::Effects;
 
 use super::{LocalReader, LocalWriter, ParticipantMachine};
 use crate::mapping::discovery::Discovery;
-use crate::mapping::shares::EndpointRefusal;
+use crate::mapping::shares::{EndpointRefusal, NewReader, NewWriter};
 use crate::mapping::topic_logs::TopicLogs;
 
 impl ParticipantMachine {
@@ -28,7 +28,8 @@ impl ParticipantMachine {
     /// and the call can be repeated. After success this machine takes no more turns.
     pub(crate) fn begin_again(
         &mut self,
-        (group, host): (Group<Discovery>, Option<Arc<dyn Arbiter>>),
+        group: Group<Discovery>,
+        host: Option<Arc<dyn Arbiter>>,
         logs: Option<TopicLogs>,
         link: &mut impl Link,
         effects: &mut Effects,
@@ -45,14 +46,16 @@ impl ParticipantMachine {
         next.announce_again(&self.own_announcements);
         let mut writer_memories = Vec::new();
         for (&id, LocalWriter { endpoint, geometry, shared, .. }) in &self.writers {
-            let share = (*geometry, Arc::clone(shared));
-            let writer_memory = next.create_writer(link, (id, endpoint.clone()), share, effects)?;
+            let (endpoint, geometry) = (endpoint.clone(), *geometry);
+            let new = NewWriter { id, endpoint, geometry, shared: Arc::clone(shared) };
+            let writer_memory = next.create_writer(link, new, effects)?;
             writer_memories.push((Arc::clone(shared), writer_memory));
         }
         for (&id, LocalReader { endpoint, shared, wants_history, .. }) in &self.readers {
             shared.inconsistent.store(0, Ordering::Release);
-            let share = (Arc::clone(shared), *wants_history);
-            next.create_reader(link, (id, endpoint.clone()), share, effects)?;
+            let (endpoint, shared) = (endpoint.clone(), Arc::clone(shared));
+            let new = NewReader { id, endpoint, shared, wants_history: *wants_history };
+            next.create_reader(link, new, effects)?;
         }
         // The entities are no longer matched with the partners of the last life.
         self.writers.values().for_each(|writer| writer.partners.unmatch_all(&writer.shared.board));
