@@ -20,6 +20,7 @@ pub(crate) struct SharedFilter(RwLock<Filter>);
 
 impl SharedFilter {
     pub(crate) fn new(filter: Filter) -> SharedFilter {
+        warn_about(&filter);
         SharedFilter(RwLock::new(filter))
     }
 
@@ -32,12 +33,20 @@ impl SharedFilter {
     pub(crate) fn set_parameters(&self, parameters: &[String]) -> DdsResult<()> {
         let mut filter = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *filter = filter.with_parameters(parameters).map_err(|error| expression_error(&error))?;
+        warn_about(&filter);
         Ok(())
     }
 
     /// Whether a sample passes the filter.
     pub(crate) fn accepts<T: TopicData>(&self, sample: &T) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).accepts(sample)
+    }
+}
+
+/// Logs what is valid in an expression, and probably not meant.
+fn warn_about(filter: &Filter) {
+    for remark in filter.remarks() {
+        tracing::warn!("filter expression, {remark}");
     }
 }
 
