@@ -9,8 +9,8 @@ const NAMES: [&str; 4] =
 /// Identity of these files, which are on no disk.
 pub(super) const STANDARD: &str = "<standard>";
 
-/// Types and entities of module `DDS`. The entities are known by name, so that interfaces can derive
-/// from them, and an error can say that no sample carries them.
+/// Types and entities of module `DDS`. The entities are known by name, so that interfaces can
+/// derive from them, and an error can say that no sample carries them.
 const TEXT: &str = include_str!("dds_dcps.idl");
 
 /// Returns the text of a file of the standard, if the name, without directories, is one.
