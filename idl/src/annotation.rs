@@ -143,6 +143,11 @@ const KNOWN: &[(&str, &[AnnotationPlace], &[&str])] = &[
     ("RPCReplyType", &[Struct], &["value"]),
 ];
 
+/// Whether an annotation of the standard may stand at a place.
+pub(crate) fn belongs_to(name: &str, place: AnnotationPlace) -> bool {
+    KNOWN.iter().any(|(known, places, _)| *known == name && places.contains(&place))
+}
+
 /// Annotations found at one place. Values whose type is the type of the member stay unevaluated.
 #[derive(Debug, Default)]
 pub(crate) struct FoundAnnotations<'s> {

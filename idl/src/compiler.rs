@@ -86,9 +86,9 @@ impl Compiler {
             preprocessor.root(&path, text);
         }
         let preprocessed = preprocessor.finish();
-        let files = preprocessed.files.clone();
+        let (files, standard) = (preprocessed.files.clone(), preprocessed.standard);
         let definitions = parser::parse(preprocessed, &sources, &mut reports);
-        let specification = lower(&definitions, &mut reports, of);
+        let specification = lower(&definitions, standard, &mut reports, of);
         let has_errors = reports.has_errors();
         let diagnostics = reports.finish(&sources);
         Compilation { specification: (!has_errors).then_some(specification), diagnostics, files }

@@ -205,6 +205,28 @@ fn parser_accepts_large_valid_file() {
     assert_eq!(messages(&structs), [""; 0]);
 }
 
+/// Enumerators and bits that are counted on from one that does not fit cause no further errors.
+#[test]
+fn number_that_does_not_fit_its_bits_causes_one_error() {
+    let enumeration = "@bit_bound(2) enum E { A, B, C, D, F, @value(7) G, H, @value(-1) I, J };";
+    assert_eq!(
+        messages(enumeration),
+        [
+            "1:30: 2 does not fit an enum of 2 bits, which goes from -2 to 1",
+            "1:46: 7 does not fit an enum of 2 bits, which goes from -2 to 1",
+            "1:69: `J` has the value 0, which is taken",
+        ]
+    );
+    let bitmask = "@bit_bound(2) bitmask M { A, B, C, D, @position(9) F, G };";
+    assert_eq!(
+        messages(bitmask),
+        [
+            "1:33: `C` is bit 2 of a bitmask of 2 bits, which count from 0",
+            "1:39: `F` is bit 9 of a bitmask of 2 bits, which count from 0",
+        ]
+    );
+}
+
 #[test]
 fn annotations_without_effect_are_warnings() {
     let warnings = |text: &str| {
@@ -214,10 +236,22 @@ fn annotations_without_effect_are_warnings() {
         let shown = compiled.diagnostics.iter();
         shown.map(|d| format!("{}:{}: {}", d.line, d.column, d.message)).collect::<Vec<_>>()
     };
+    // Not behind a member, not in this place, with a wrong value, unknown.
     assert_eq!(
-        warnings("struct S {\n  long a; //@key\n  long b; // @key\n};"),
+        warnings("struct S {\n  //@key\n  long a; // @key\n  long b; //@final\n};"),
         [
-            "2:11: this comment has no effect; for the annotation, write `@key` in front of the member"
+            "2:3: this comment has no effect: it is not directly behind a construct that can have \
+             the annotation, or its value is wrong; write `@key` in front of the construct",
+            "4:11: this comment has no effect: it is not directly behind a construct that can have \
+             the annotation, or its value is wrong; write `@final` in front of the construct",
+        ]
+    );
+    assert_eq!(
+        warnings("struct S {\n  long a; //@ID three\n  long b; //@copy-c #include\n};"),
+        [
+            "2:11: this comment has no effect: it is not directly behind a construct that can have \
+             the annotation, or its value is wrong; write `@id` in front of the construct",
+            "3:11: the annotation `//@copy-c` in this comment is not known and has no effect",
         ]
     );
     assert_eq!(

@@ -128,6 +128,25 @@ const ODD: &[&str] = &[
     "struct S; struct S { @external @optional S s; sequence<S> more; long x; };",
     "struct S { @optional S s; long x; }; struct B; struct A { @optional B b[2]; }; \
      struct B { A a; @optional B other; };",
+    "union Expr switch (long) { case 0: @external Expr neg; case 1: long leaf; };",
+    "union Expr switch (long) { case 1: long leaf; default: @external Expr neg[2]; };",
+    "union U switch (long) { case 0: @external U a; case 1: @external U b; };",
+    "union U switch (boolean) { case TRUE: @external U a; case FALSE: sequence<U> b; };",
+    "union B; union A switch (boolean) { case FALSE: @external A a; case TRUE: @external B b; }; \
+     union B switch (boolean) { case FALSE: @external A a; case TRUE: long leaf; };",
+    "struct P; union E switch (octet) { case 0: @external P p; case 1: @external E e[2]; \
+     default: double d; }; struct P { E left; E right; @non_serialized @external E other; };",
+    "struct B; union U switch (long) { case 0: @external B b; case 1: long x; }; \
+     struct A { U u; }; struct B : A { long y; };",
+    "struct N { map<long, N> by; @optional N more[2]; sequence<sequence<N>> deep; };",
+    "struct N { @key sequence<N> parts; @key long a; };",
+    "struct N; union U switch (long) { case 0: @external N n; case 1: long x; }; \
+     struct N { @key U u; @key @external U v[2]; };",
+    "struct N { long a; @external N ext; };",
+    "struct N { long a; @non_serialized @external N ext[2]; };",
+    "struct B; struct A { @external B b[2]; }; struct B { @external A a; };",
+    "struct B; struct A { @external B b; }; struct B : A { long a; };",
+    "union U switch (boolean) { case TRUE: @external U a; case FALSE: @external U b[2]; };",
     "struct In { long a; long b; }; struct Deep { @external In x; In y; }; \
      struct T { Deep d; In e; @optional In f; };\n#pragma keylist T d.x.a e.b\n",
     "const float A = 3.4028235e38; struct S { @default(-3.4028235e38) float a; };",

@@ -412,11 +412,53 @@ fn files_of_standard_are_found_without_directory() {
         struct S { DDS::Time_t at; DDS::ByteSeq bytes; };";
     let found = rust(text);
     assert!(found.contains("pub at: dds::TimeT") && found.contains("pub struct TimeT"), "{found}");
+    // Only what the file uses becomes Rust.
+    assert!(!found.contains("Qos") && !found.contains("pub const"), "{found}");
     error(
         "#include \"dds_dcps.idl\"\nstruct S { DDS::DataWriter w; };",
         "a.idl:2:12: `DDS::DataWriter` is an interface, which no sample can carry",
     );
     error("#include \"dds_dcps2.idl\"\n", "a.idl:1:10: there is no file `dds_dcps2.idl`");
+}
+
+#[test]
+fn interfaces_derive_from_entities_of_standard() {
+    let text = "#include <dds_dcps.idl>
+        struct Foo { long a; };
+        interface FooDataWriter : DDS::DataWriter { long write(in Foo a); };
+        interface FooDataReader : DDS::DataReader {
+            const DDS::ReturnCode_t GONE = DDS::RETCODE_ALREADY_DELETED;
+            const DDS::StatusKind DATA = DDS::DATA_AVAILABLE_STATUS;
+        };
+        interface FooListener : DDS::DomainParticipantListener { void on_foo(); };
+        interface FooSupport : DDS::TypeSupport, DDS::Topic { void register(); };";
+    let compiled = compile(&Compiler::new(), &[("a.idl", text)], &["a.idl"]);
+    let told = messages(&compiled);
+    let skipped = |told: &String| told.contains("`Foo") && told.contains("is skipped");
+    assert!(told.len() == 3 && told.iter().all(skipped), "{told:#?}");
+    let found = idl::generate(&compiled.specification.unwrap());
+    assert!(found.contains("GONE: super::dds::ReturnCodeT = 9"), "{found}");
+    assert!(found.contains("DATA: super::dds::StatusKind = 1024"), "{found}");
+    assert!(!found.contains("RETCODE_OK"), "{found}");
+}
+
+/// Types of the standard can be members; those within them become Rust, too.
+#[test]
+fn statuses_policies_and_sample_infos_of_standard_are_types() {
+    let text = "#include <dds_dcps.idl>
+        struct Report {
+            DDS::SampleInfo info; DDS::DataWriterQos qos; DDS::BuiltinTopicKey_t key;
+            DDS::PublicationMatchedStatus matched; DDS::OfferedIncompatibleQosStatus refused;
+            @default(DDS::KEEP_ALL_HISTORY_QOS) DDS::HistoryQosPolicyKind kind;
+            @max(DDS::LENGTH_UNLIMITED) DDS::InstanceHandle_t handle;
+            DDS::ParticipantBuiltinTopicData peer; DDS::Duration_t lease;
+        };";
+    let found = rust(text);
+    for name in ["SampleInfo", "DataWriterQos", "WriterDataLifecycleQosPolicy", "QosPolicyCount"] {
+        assert!(found.contains(&format!("pub struct {name} ")), "{name}: {found}");
+    }
+    assert!(found.contains("default = dds::HistoryQosPolicyKind::KeepAllHistoryQos"), "{found}");
+    assert!(!found.contains("SubscriptionMatchedStatus"), "{found}");
 }
 
 #[test]

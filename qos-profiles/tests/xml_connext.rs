@@ -46,6 +46,22 @@ fn built_in_profiles_have_their_guarantees() {
     }
 }
 
+/// Profiles of versions and of memory have no effect here, and can be bases.
+#[test]
+fn baselines_and_memory_footprint_are_bases() {
+    let versions = ["5.0.0", "6.1.0", "7.1.0", "7.2.0", "7.3.0", "7.4.0", "7.5.0", "7.6.0"];
+    let baselines = versions.map(|version| format!("Baseline.{version}"));
+    for name in baselines.iter().map(String::as_str).chain(["Generic.MinimalMemoryFootprint"]) {
+        for library in ["BuiltinQosLib", "BuiltinQosLibExp"] {
+            let base = format!("{library}::{name}");
+            let provider = provider(&based(&[&base, "BuiltinQosLib::Generic.StrictReliable"]));
+            assert_eq!(level(&provider), Some(DeliveryLevel::Atomic), "{base}");
+            let plain = support::provider(&based(&[&base]));
+            assert_eq!(plain.datawriter_qos("L::P").unwrap(), Default::default(), "{base}");
+        }
+    }
+}
+
 #[test]
 fn snippets_are_laid_over_profiles() {
     let provider = provider(&based(&[

@@ -307,6 +307,40 @@ fn fast_dds_types_and_bare_roots_are_read() {
     }
 }
 
+/// Fast DDS also puts its namespace on an element within the root.
+#[test]
+fn namespace_of_inner_element_is_read() {
+    let inner = "http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles";
+    let library = "<qos_library name='L'><qos_profile name='P'/></qos_library>";
+    for outer in ["", " xmlns='http://www.eprosima.com'"] {
+        let text = format!(
+            "<dds{outer}><profiles xmlns='{inner}'><data_reader profile_name='R'/></profiles>{library}</dds>"
+        );
+        assert!(provider(&text).datareader_qos("R").is_ok(), "{text}");
+        let told = errors(&text.replace(inner, "urn:other"));
+        assert!(told[0].contains("found an element of `urn:other`"), "{told:#?}");
+    }
+}
+
+/// Settings of a participant that have no meaning here are named, and leave the others valid.
+#[test]
+fn settings_of_fast_dds_participant_are_ignored() {
+    let text = file(
+        "<participant profile_name='P'><easy_mode>127.0.0.1</easy_mode><rtps>\
+         <easy_mode>127.0.0.1</easy_mode><later_transport><a><b/></a></later_transport>\
+         <userData><value>1.2</value></userData></rtps></participant>",
+    );
+    let read = provider(&text);
+    assert_eq!(read.participant_qos("P").unwrap().user_data.value, [1, 2]);
+    let told = ignored(&read);
+    assert_eq!(told.len(), 2, "{told:#?}");
+    assert!(told.iter().all(|line| line.contains("ignored, belongs to Fast DDS")), "{told:#?}");
+    assert!(told[0].contains("participants of one host find each other"), "{told:#?}");
+    // A slip of the pen stays an error.
+    let told = errors(&text.replace("userData", "userDate"));
+    assert!(told.len() == 1 && told[0].contains("did you mean `userData`?"), "{told:#?}");
+}
+
 /// The written file is one of the standard, and has the same values for all entities.
 #[test]
 fn converted_profiles_have_same_values() {

@@ -131,7 +131,8 @@ fn check(input: &InputArgs, json: bool) -> CommandResult {
     let compiler = input.search.compiler();
     let mut diagnostics = Diagnostics::default();
     for file in &input.files {
-        let compiled = compiler.compile(&[file]).map_err(|error| unreadable(file, &error))?;
+        let compiled =
+            compiler.compile(&[file]).map_err(|error| Failure::unreadable(file, &error))?;
         diagnostics.merge(compiled.diagnostics);
     }
     tell(&input.files, &diagnostics, None, json)
@@ -177,18 +178,9 @@ fn generate(args: &GenArgs, json: bool) -> CommandResult {
         Err(error @ (BuildError::SameOutput { .. } | BuildError::NoName { .. })) => {
             Err(Failure::Usage(format!("{error}; or give -o a name that ends in .rs")))
         }
-        Err(BuildError::Read { file, error }) => Err(unreadable(&file, &error)),
+        Err(BuildError::Read { file, error }) => Err(Failure::unreadable(&file, &error)),
         Err(error) => Err(Failure::new(error.to_string())),
     }
-}
-
-fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(unreadable_words(file, error))
-}
-
-/// Message that a file cannot be read.
-pub(crate) fn unreadable_words(file: &Path, error: &std::io::Error) -> String {
-    format!("{} cannot be read: {error}", file.display())
 }
 
 /// Shows the messages about the files, and the files written.

@@ -21,7 +21,7 @@ use derecho_core::log::{
 use derecho_node::logs::LogFolder;
 use serde_json::{Value, json};
 
-use description::date;
+use description::{LogDates, date};
 
 use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show};
 
@@ -40,7 +40,8 @@ pub(crate) struct LogArgs {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// List the streams of a log folder from their indices, and read the last file of each.
+    /// List the streams of a log folder with their topics, policies and dates, from their indices
+    /// and the last file of each.
     #[command(after_help = "Example:\n  squall log ls /var/lib/squall/domain-0/0 --json")]
     Ls(LogSelection),
     /// Print the records.
@@ -220,6 +221,7 @@ struct StreamSurvey {
     stream: StreamKey,
     description: LogDescription,
     survey: LogSurvey,
+    dates: Option<LogDates>,
 }
 
 /// Inspects each stream, and shows the results.
@@ -233,7 +235,8 @@ fn look(
     for stream in streams {
         let survey = what(&mut disk, LogKey { owner, stream })?;
         let description = LogDescription::read(&selection.dir, stream);
-        found.push(StreamSurvey { stream, description, survey });
+        let dates = LogDates::read(&mut disk, LogKey { owner, stream });
+        found.push(StreamSurvey { stream, description, survey, dates });
     }
     let sound = found.iter().all(|it| it.survey.errors.is_empty());
     let asides = match selection.aside {
@@ -336,8 +339,10 @@ fn report(owner: LogOwner, found: &[StreamSurvey]) -> Value {
         open_ended: found.iter().any(|it| it.survey.open_ended),
         errors: found.iter().flat_map(|it| it.survey.errors.clone()).collect(),
     };
-    let streams = found.iter().map(|StreamSurvey { stream, description, survey }| {
+    let streams = found.iter().map(|StreamSurvey { stream, description, survey, dates }| {
         let mut of = fields(survey);
+        of["first_date"] = json!(dates.map(|dates| dates.first()));
+        of["last_date"] = json!(dates.map(|dates| dates.last()));
         of["stream"] = json!(stream.to_string());
         of["topic"] = description::fields(description);
         of["marks"] = json!(survey.marks);
@@ -360,15 +365,18 @@ fn text(owner: LogOwner, found: &[StreamSurvey]) -> String {
     );
     let number =
         |version: Option<Version>| version.map_or("-".to_owned(), |version| version.to_string());
-    for StreamSurvey { stream, description, survey } in found {
+    for StreamSurvey { stream, description, survey, dates } in found {
         let (first, last) = (number(survey.first), number(survey.last));
         let what = if *stream == VIEWS { "  views" } else { "" };
         text += &format!(
             "{stream} {:>12} {:>14} {first:>10} {last:>10}{what}\n",
             survey.records, survey.bytes
         );
-        if let Some(line) = description::line(description) {
+        for line in description::lines(description) {
             text += &format!("  {line}\n");
+        }
+        if let Some(dates) = dates {
+            text += &format!("  written from {} to {}\n", dates.first(), dates.last());
         }
         if let Some(checkpoint) = survey.checkpoint {
             text += &format!("  a checkpoint replaces all versions up to {checkpoint}\n");
@@ -409,7 +417,8 @@ fn dump(args: &DumpArgs, json: bool) -> CommandResult {
             }
         })?;
         unsaid?;
-        found.push(StreamSurvey { stream, description, survey: of });
+        let dates = LogDates::read(&mut disk, LogKey { owner, stream });
+        found.push(StreamSurvey { stream, description, survey: of, dates });
     }
     let sound = found.iter().all(|it| it.survey.errors.is_empty());
     let mut report = report(owner, &found);
@@ -533,7 +542,7 @@ fn line(name: &str, description: &LogDescription, record: &LogRecord<'_>, payloa
     }
     let bytes = if payload { hexadecimal(entry.payload) } else { String::new() };
     let samples = match has_samples(record) {
-        true => description::lines(description, entry.payload),
+        true => description::sample_lines(description, entry.payload),
         false => Vec::new(),
     };
     let head = format!(

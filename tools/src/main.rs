@@ -4,7 +4,8 @@
 //! for programs (the last line of standard output), progress on standard error, and the exit code.
 //! Never does: anything of the protocol; every command calls the libraries.
 //!
-//! Exit codes: 0 on success, 1 when the answer is no or the command failed, 2 for wrong usage.
+//! Exit codes: 0 on success, 1 when the answer is no or the command failed (a missing file
+//! included), 2 for wrong usage.
 
 mod allocations;
 mod arguments;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 
 use dds_api::infrastructure::DdsError;
 use serde_json::Value;
@@ -33,6 +34,11 @@ impl Failure {
     /// Makes a failure of an operation.
     pub(crate) fn new(text: impl Into<String>) -> Failure {
         Failure::Failed(text.into())
+    }
+
+    /// Makes the failure about a file that cannot be read: a missing file is no wrong usage.
+    pub(crate) fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
+        Failure::Failed(format!("{} cannot be read: {error}", file.display()))
     }
 }
 

@@ -88,8 +88,9 @@ fn figure(args: &FigureArgs, json: bool) -> CommandResult {
     let names: Vec<&str> = derecho_figures::list().map(|(name, _)| name).collect();
     let wanted = if args.name == ALL { names.clone() } else { vec![args.name.as_str()] };
     let prices = match &args.prices {
-        Some(file) => fs::read_to_string(file)
-            .map_err(|error| Failure::new(format!("{} cannot be read: {error}", file.display())))?,
+        Some(file) => {
+            fs::read_to_string(file).map_err(|error| Failure::unreadable(file, &error))?
+        }
         None => String::new(),
     };
     let costs = match args.costs {

@@ -17,7 +17,7 @@ use idl_xtypes::{
 };
 use serde_json::{Value, json};
 
-use crate::idl::{SearchArgs, unreadable_words};
+use crate::idl::SearchArgs;
 use crate::outcome::{CommandAnswer, CommandResult, Failure, say, show, tell};
 
 /// Command for types.
@@ -152,7 +152,7 @@ impl<'a> CompiledFile<'a> {
         let compiled = search
             .compiler()
             .compile(&[path])
-            .map_err(|error| Failure::Usage(unreadable_words(path, &error)))?;
+            .map_err(|error| Failure::unreadable(path, &error))?;
         let diagnostics = compiled.diagnostics;
         match compiled.specification {
             Some(specification) => {

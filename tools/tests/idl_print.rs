@@ -96,7 +96,7 @@ fn types_of_xml_file_are_printed_as_idl() {
     test_folder.run(&["idl", "print", &none]).code(1).says("has no types");
     test_folder.run(&["idl", "print"]).code(2);
     test_folder.run(&["idl", "print", &xml, "--topic", "A"]).code(2);
-    test_folder.run(&["idl", "print", "/nowhere/a.xml"]).code(2).says("cannot be read");
+    test_folder.run(&["idl", "print", "/nowhere/a.xml"]).code(1).says("cannot be read");
 }
 
 #[test]

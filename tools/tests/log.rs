@@ -39,7 +39,7 @@ fn write_as(log: LogId, dir: &Path, versions: std::ops::RangeInclusive<u64>) {
             epoch: EpochId { view: 1, sequence: 0 },
             writer: NodeId(9),
             writer_sequence: version,
-            source_time: WallTime(version),
+            source_time: WallTime(1000 * version),
             reception_time: WallTime(version),
             key: KeyHash([7; 16]),
             payload: b"fly",
@@ -71,6 +71,8 @@ fn intact_log_is_listed_dumped_and_verified() {
             "{report}"
         );
         assert_eq!(report["streams"][0]["stream"], "0000000000000000000000000000004f");
+        let dates = ["first_date", "last_date"].map(|name| report["streams"][0][name].clone());
+        assert_eq!(dates, ["1970-01-01T00:00:00.000001Z", "1970-01-01T00:00:00.000040Z"]);
     }
     let text =
         test_folder.run(&["log", "dump", dir, "--from", "3", "--to", "4", "--payload"]).code(0).out;

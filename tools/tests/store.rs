@@ -221,6 +221,10 @@ fn assert_log_has_names_and_dates(test_folder: &TestFolder) {
     let folder = folders.next().unwrap().display().to_string();
     let listed = test_folder.run(&["log", "ls", &folder]).code(0).out;
     assert!(listed.contains("\n  Flight/Readings of type "), "{listed}");
+    let policies = listed.lines().find(|line| line.starts_with("  QoS: "));
+    assert!(policies.is_some_and(|line| line.contains("durability.kind PERSISTENT")), "{listed}");
+    let dates = listed.lines().find(|line| line.starts_with("  written from 20"));
+    assert!(dates.is_some_and(|line| line.contains("Z to 20")), "{listed}");
     let report = test_folder.run(&["log", "ls", &folder, "--json"]).code(0).json();
     let streams = report["streams"].as_array().unwrap();
     let topic = streams.iter().map(|stream| &stream["topic"]).find(|topic| !topic.is_null());

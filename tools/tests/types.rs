@@ -130,6 +130,35 @@ fn shown_hashes_equal_hashes_of_type_objects() {
     assert_eq!(report["types"][1]["minimal"].get("component"), None);
 }
 
+/// A union whose first case contains the union has values; a type whose values are all infinite is
+/// refused with the cycle.
+#[test]
+fn recursive_types_with_finite_values_are_shown() {
+    let test_folder = place(&[
+        (
+            "expr.idl",
+            "union Expr switch (long) { case 0: @external Expr neg; case 1: long leaf; };
+             @nested struct Holder { Expr expr; long n; };",
+        ),
+        ("endless.idl", "struct A; struct B { @external A a; }; struct A { @external B b[2]; };"),
+    ]);
+    run(&test_folder, &["idl", "check", "expr.idl"]).code(0);
+    let told = run(&test_folder, &["types", "show", "expr.idl"]).code(0).out;
+    assert!(told.starts_with("Expr: union, "), "{told}");
+    let converted =
+        run_with(&test_folder, &["types", "convert", "expr.idl", "--type", "Holder"], "{n: 1}")
+            .code(0)
+            .out;
+    assert!(converted.contains("leaf: 0"), "{converted}");
+    for command in [["idl", "check", "endless.idl"], ["types", "show", "endless.idl"]] {
+        let ended = run(&test_folder, &command);
+        assert_ne!(ended.status.code(), Some(0));
+        let told = ended.out + &ended.err;
+        let cycle = "`B` has no finite value: each one contains another, by `B.a` and `A.b`";
+        assert!(told.contains(cycle), "{told}");
+    }
+}
+
 #[test]
 fn types_show_selects_type_by_name() {
     let test_folder = place(&[("nav.idl", NAV)]);
@@ -283,7 +312,7 @@ fn types_commands_find_includes_and_report_compiler_errors() {
     run(&test_folder, &["types", "show", "none.idl", "Fix"]).code(0);
     let told = run(&test_folder, &["types", "show", "any.idl"]).code(0).out;
     assert!(told.contains("a  any") && told.contains("any: struct, final"), "{told}");
-    run(&test_folder, &["types", "show", "nowhere.idl"]).code(2).says("nowhere.idl cannot be read");
+    run(&test_folder, &["types", "show", "nowhere.idl"]).code(1).says("nowhere.idl cannot be read");
     run(&test_folder, &["types", "assign", "nav.idl", "odd.idl"]).code(2);
     run(&test_folder, &["types", "assign", "odd.idl"]).code(2).says("<WRITER>");
     run(&test_folder, &["types", "assign", "odd.idl", "odd.idl", "--ignore-string-bounds=no"])

@@ -209,6 +209,11 @@ enum ConstantSource {
 }
 
 impl ConstantSlot {
+    /// Position in the expression.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     /// Evaluates the value with these parameters.
     pub(crate) fn constant(
         &self,

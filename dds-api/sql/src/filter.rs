@@ -157,6 +157,29 @@ impl Filter {
         Self::with(Arc::clone(&self.program), parameters)
     }
 
+    /// Returns remarks about values that are valid, and probably not meant: a pattern of LIKE with
+    /// the wildcards of a shell instead of `%` and `_`.
+    pub fn remarks(&self) -> Vec<ExpressionError> {
+        let mut patterns = Vec::new();
+        if let Some(test) = &self.program.test {
+            like_patterns(test, &mut patterns);
+        }
+        let mut remarks = Vec::new();
+        for slot in patterns {
+            let pattern = self.constants[slot].text();
+            let (own, other) = (pattern.contains(['%', '_']), pattern.contains(['*', '?']));
+            if other && !own {
+                let reason = format!(
+                    "`{pattern}` is compared with each of its characters: the wildcards of LIKE \
+                     are `%` for any text and `_` for one character; `*` and `?` are those of MATCH"
+                );
+                let at = self.program.slots[slot].at();
+                remarks.push(ExpressionError::new(self.expression(), at, reason));
+            }
+        }
+        remarks
+    }
+
     /// The expression.
     pub fn expression(&self) -> &str {
         &self.program.expression
@@ -197,6 +220,23 @@ impl Filter {
         };
         let mut orders = self.program.order_by.iter().map(by);
         orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
+}
+
+/// Adds the constants that are patterns of LIKE.
+fn like_patterns(test: &BoundCondition, patterns: &mut Vec<usize>) {
+    match test {
+        BoundCondition::All(tests) | BoundCondition::Any(tests) => {
+            tests.iter().for_each(|test| like_patterns(test, patterns));
+        }
+        BoundCondition::Not(inner) => like_patterns(inner, patterns),
+        BoundCondition::Like(_, pattern) => patterns.push(*pattern),
+        BoundCondition::Compare(..)
+        | BoundCondition::CompareMembers(..)
+        | BoundCondition::Between(..)
+        | BoundCondition::LikeMember(..)
+        | BoundCondition::LikeMembers(..)
+        | BoundCondition::Match(..) => {}
     }
 }
 

@@ -229,7 +229,8 @@ impl<'a> Parser<'a> {
             let right = self.operand()?;
             let is_field = |operand: &Operand| matches!(operand.kind, OperandKind::Field(_));
             if !is_field(&left) && !is_field(&right) {
-                let reason = "two values are compared here, and none of them is a member";
+                let reason = "two values are compared here, and none of them is a member; an empty \
+                              expression selects all samples";
                 return Err(self.error(left.at, reason));
             }
             Predicate::Compare(left, relation, right)

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use dds_sql::{ExpressionError, Filter};
 use idl_cdr::{DdsType, Fixed, LongDouble, to_cdr};
@@ -423,6 +424,77 @@ fn booleans_compare_with_integers_and_characters_with_texts() {
 #[test]
 fn empty_expression_selects_all_samples() {
     assert!(accepts("", &[]) && accepts(" \n", &[]));
+}
+
+/// The wildcards of a shell select what has these characters, and cause a remark.
+#[test]
+fn pattern_of_like_with_wildcards_of_a_shell_causes_remark() {
+    let remarks = |expression: &str, parameters: &[&str]| {
+        let filter = Filter::new::<Track>(expression, &strings(parameters)).unwrap();
+        assert!(!filter.accepts(&track()), "{expression}");
+        let remarks = filter.remarks().into_iter();
+        remarks.map(|remark| (remark.position(), remark.reason().to_owned())).collect::<Vec<_>>()
+    };
+    let told = remarks("callsign LIKE 'F*' OR NOT callsign NOT LIKE %0", &["'F-????'"]);
+    assert_eq!(told.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [14, 44]);
+    assert!(told[0].1.starts_with("`F*` is compared with each of its characters"), "{told:?}");
+    assert!(told[1].1.contains("`%` for any text and `_` for one character"), "{told:?}");
+    for silent in
+        ["callsign LIKE 'G%*'", "callsign LIKE 'G_?'", "callsign MATCH 'G*'", "grade = '*'"]
+    {
+        assert_eq!(remarks(silent, &[]), [], "{silent}");
+    }
+}
+
+#[derive(DdsType, Clone, Debug)]
+#[dds(crate = "idl_cdr")]
+struct Bounded {
+    #[dds(bound = [2, 3])]
+    names: Vec<String>,
+    #[dds(bound = [4, 8, 2, 5])]
+    by_name: BTreeMap<String, [Vec<Vec<u8>>; 3]>,
+    #[dds(bound = 2)]
+    rows: [Vec<i32>; 2],
+    #[dds(bound = 1)]
+    tracks: Option<Vec<Inner>>,
+    free: Vec<i32>,
+}
+
+#[derive(DdsType, Clone, Debug)]
+#[dds(crate = "idl_cdr")]
+struct Inner {
+    #[dds(bound = 6)]
+    values: Vec<i16>,
+}
+
+#[test]
+fn index_beyond_bound_of_compiled_type_is_refused() {
+    let dynamic = DynamicType::of::<Bounded>();
+    for (path, limit) in [
+        ("names[1] = 'a'", None),
+        ("names[2] = 'a'", Some(2)),
+        ("by_name['x'][2][1][4] = 1", None),
+        ("by_name['x'][2][2][4] = 1", Some(2)),
+        ("by_name['x'][2][1][5] = 1", Some(5)),
+        ("rows[1][1] = 1", None),
+        ("rows[1][2] = 1", Some(2)),
+        ("tracks[0].values[5] = 1", None),
+        ("tracks[1].values[5] = 1", Some(1)),
+        ("tracks[0].values[6] = 1", Some(6)),
+        ("free[100000] = 1", None),
+    ] {
+        let reason = |made: Result<Filter, ExpressionError>| {
+            made.err().map(|error| (error.position(), error.reason().to_owned()))
+        };
+        let found = reason(Filter::new::<Bounded>(path, &[]));
+        let wanted = limit.map(|limit| format!("the sequence has at most {limit} elements"));
+        match (&found, wanted) {
+            (Some((_, found)), Some(wanted)) => assert!(found.starts_with(&wanted), "{found}"),
+            (found, wanted) => assert!(found.is_none() && wanted.is_none(), "{path}: {found:?}"),
+        }
+        // A type at run time gives the same answer.
+        assert_eq!(reason(Filter::in_type(MemberLookup::Dynamic(&dynamic), path, &[])), found);
+    }
 }
 
 #[test]

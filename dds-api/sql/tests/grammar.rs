@@ -108,7 +108,12 @@ fn what_is_wrong_is_said_with_its_place() {
         ("a = 'x", 4, "this text has no closing quote"),
         ("a = %", 4, "a parameter is %0 to %99"),
         ("a = %100", 4, "a parameter is %0 to %99"),
-        ("1 = 2", 0, "two values are compared here, and none of them is a member"),
+        (
+            "1 = 1",
+            0,
+            "two values are compared here, and none of them is a member; an empty expression \
+             selects all samples",
+        ),
         ("a.", 1, "a member's name was expected behind the dot"),
         ("a[] = 1", 1, IN_BRACKETS),
         ("a[1 = 1", 1, IN_BRACKETS),

@@ -510,12 +510,17 @@ impl DomainParticipant {
         TopicBuilder::new(Arc::clone(&self.inner), name, of.clone())
     }
 
-    /// A writer of a topic.
+    /// A writer of a topic. The policies that the topic sets are those of the writer, until
+    /// [`qos`](DataWriterBuilder::qos) sets all of them.
+    #[doc(alias = "copy_from_topic_qos")]
     pub fn writer<T: TopicData>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
         DataWriterBuilder::new(Arc::clone(&self.inner), topic.clone())
     }
 
     /// A reader of a topic, or of a [part](DomainParticipant::content_filtered_topic) of a topic.
+    /// The policies that the topic sets are those of the reader, until
+    /// [`qos`](DataReaderBuilder::qos) sets all of them.
+    #[doc(alias = "copy_from_topic_qos")]
     pub fn reader<D: TopicDescription>(&self, topic: &D) -> DataReaderBuilder<D::Data> {
         DataReaderBuilder::of(Arc::clone(&self.inner), topic)
     }

@@ -88,8 +88,14 @@ impl DdsError {
 
 impl fmt::Display for DdsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (code, text) = self.parts();
-        write!(f, "{code}: {text}")
+        match self {
+            // The code says no more than that this is an error, which programs say themselves.
+            DdsError::Error(text) => f.write_str(text),
+            _ => {
+                let (code, text) = self.parts();
+                write!(f, "{code}: {text}")
+            }
+        }
     }
 }
 
@@ -112,5 +118,6 @@ mod tests {
         let error = DdsError::Timeout("no room: \"a\"".to_owned());
         assert_eq!(format!("{error:?}"), "timeout: no room: \"a\"");
         assert_eq!(format!("{error:?}"), error.to_string());
+        assert_eq!(DdsError::Error("no link".to_owned()).to_string(), "no link");
     }
 }

@@ -77,8 +77,9 @@ impl Publisher {
         self.0.set_qos(qos)
     }
 
-    /// Starts building a writer of a topic.
+    /// Starts building a writer of a topic, with the policies that the topic sets.
     #[doc(alias = "create_datawriter")]
+    #[doc(alias = "copy_from_topic_qos")]
     pub fn writer<T: TopicData>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
         let builder = DataWriterBuilder::new(Arc::clone(&self.0.participant), topic.clone());
         builder.within(self.clone())

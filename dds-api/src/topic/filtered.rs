@@ -20,6 +20,7 @@ pub(crate) struct SharedFilter(RwLock<Filter>);
 
 impl SharedFilter {
     pub(crate) fn new(filter: Filter) -> SharedFilter {
+        warn_about(&filter);
         SharedFilter(RwLock::new(filter))
     }
 
@@ -32,12 +33,20 @@ impl SharedFilter {
     pub(crate) fn set_parameters(&self, parameters: &[String]) -> DdsResult<()> {
         let mut filter = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *filter = filter.with_parameters(parameters).map_err(|error| expression_error(&error))?;
+        warn_about(&filter);
         Ok(())
     }
 
     /// Whether a sample passes the filter.
     pub(crate) fn accepts<T: TopicData>(&self, sample: &T) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).accepts(sample)
+    }
+}
+
+/// Logs what is valid in an expression, and probably not meant.
+fn warn_about(filter: &Filter) {
+    for remark in filter.remarks() {
+        tracing::warn!("filter expression, {remark}");
     }
 }
 
@@ -248,4 +257,68 @@ mod sealed {
     impl<T: TopicData> Sealed for Topic<T> {}
     impl<T: TopicData> Sealed for ContentFilteredTopic<T> {}
     impl<T: TopicData> Sealed for MultiTopic<T> {}
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    use super::*;
+
+    /// Messages that a thread has logged.
+    #[derive(Clone, Default)]
+    struct Messages(Arc<Mutex<Vec<String>>>);
+
+    impl Visit for Messages {
+        fn record_debug(&mut self, _: &Field, value: &dyn std::fmt::Debug) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{value:?}"));
+        }
+    }
+
+    impl Subscriber for Messages {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            event.record(&mut self.clone());
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[derive(idl_cdr::DdsType)]
+    #[dds(crate = "idl_cdr")]
+    struct Track {
+        callsign: String,
+    }
+
+    #[test]
+    fn pattern_with_wildcards_of_a_shell_is_logged() -> Result<(), Box<dyn std::error::Error>> {
+        let messages = Messages::default();
+        let logged = || std::mem::take(&mut *messages.0.lock().expect("no test has panicked"));
+        tracing::subscriber::with_default(messages.clone(), || {
+            let filter = Filter::new::<Track>("callsign LIKE %0", &["'F*'".to_owned()])?;
+            let filter = SharedFilter::new(filter);
+            let told = logged();
+            assert!(told.len() == 1 && told[0].contains("`%` for any text"), "{told:?}");
+            filter.set_parameters(&["'F%'".to_owned()])?;
+            assert_eq!(logged(), [""; 0]);
+            filter.set_parameters(&["'F-????'".to_owned()])?;
+            assert!(logged()[0].contains("`F-????`"));
+            Ok(())
+        })
+    }
 }

@@ -6,7 +6,8 @@ use std::error::Error;
 use std::fmt;
 
 use crate::{
-    DdsType, Reflect, StructureDescriptor, TypeDescriptor, TypeKind, ValueRef, descriptor_of,
+    DdsType, MemberDescriptor, Reflect, StructureDescriptor, TypeDescriptor, TypeKind, UNBOUNDED,
+    ValueRef, descriptor_of,
 };
 
 /// A path through a type, made once and followed in many values.
@@ -86,18 +87,18 @@ impl MemberPath {
         of: &'static TypeDescriptor,
         text: &str,
     ) -> Result<(Self, &'static TypeDescriptor), PathError> {
-        let mut of = unwrapped(of);
+        let mut at = StepTarget { of: unwrapped(of), bounds: &[] };
         let mut steps = Vec::new();
         for (offset, step) in parse_path(text)? {
-            let next = follow(of, &step).map_err(|reason| PathError {
+            let (step, target) = follow(&at, &step).map_err(|reason| PathError {
                 path: text.to_owned(),
                 offset,
                 reason,
             })?;
-            steps.push(next.0);
-            of = unwrapped(next.1);
+            steps.push(step);
+            at = StepTarget { of: unwrapped(target.of), ..target };
         }
-        Ok((Self { steps: steps.into() }, of))
+        Ok((Self { steps: steps.into() }, at.of))
     }
 
     /// Makes a path from its steps.
@@ -149,24 +150,43 @@ fn unwrapped(mut of: &'static TypeDescriptor) -> &'static TypeDescriptor {
     of
 }
 
-type StepTarget = (ResolvedStep, &'static TypeDescriptor);
+/// Type of the part to which a step leads.
+struct StepTarget {
+    of: &'static TypeDescriptor,
+    /// Bounds of the type within its member, outermost first.
+    bounds: &'static [u32],
+}
 
-fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<StepTarget, String> {
+impl StepTarget {
+    fn of_member(member: &MemberDescriptor) -> Self {
+        Self { of: (member.type_of)(), bounds: member.bounds }
+    }
+
+    /// Target of a type within this one, after the first bounds.
+    fn within(&self, of: &'static TypeDescriptor, skipped: usize) -> Self {
+        Self { of, bounds: self.bounds.get(skipped..).unwrap_or_default() }
+    }
+}
+
+fn follow(at: &StepTarget, step: &PathStep) -> Result<(ResolvedStep, StepTarget), String> {
+    let of = at.of;
     match (&of.kind, step) {
         (TypeKind::Structure(structure), PathStep::Member(name)) => {
             let mut place = 0;
             member(structure, name, &mut place)
-                .map(|member| (ResolvedStep::Part(place), member))
+                .map(|member| (ResolvedStep::Part(place), StepTarget::of_member(member)))
                 .ok_or_else(|| no_member(of.name, name, &names(structure)))
         }
         (TypeKind::Union(union), PathStep::Member(name)) => {
             if name == union.discriminator.name {
-                return Ok((ResolvedStep::Part(0), (union.discriminator.type_of)()));
+                return Ok((ResolvedStep::Part(0), StepTarget::of_member(&union.discriminator)));
             }
             let members = union.cases.iter().enumerate();
             let mut members = members.filter_map(|(at, case)| Some((at + 1, case.member?)));
             match members.clone().find(|(_, member)| member.name == name) {
-                Some((place, member)) => Ok((ResolvedStep::Part(place), (member.type_of)())),
+                Some((place, member)) => {
+                    Ok((ResolvedStep::Part(place), StepTarget::of_member(&member)))
+                }
                 None => {
                     let names: Vec<_> = members.by_ref().map(|(_, member)| member.name).collect();
                     Err(no_member(of.name, name, &names))
@@ -175,7 +195,9 @@ fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<StepTarget, St
         }
         (TypeKind::Bitset(fields), PathStep::Member(name)) => {
             match fields.iter().position(|field| field.name == name) {
-                Some(place) => Ok((ResolvedStep::Part(place), (fields[place].type_of)())),
+                Some(place) => {
+                    Ok((ResolvedStep::Part(place), at.within((fields[place].type_of)(), 0)))
+                }
                 None => {
                     let names: Vec<_> = fields.iter().map(|field| field.name).collect();
                     Err(no_member(of.name, name, &names))
@@ -186,24 +208,43 @@ fn follow(of: &'static TypeDescriptor, step: &PathStep) -> Result<StepTarget, St
             let Ok(place) = usize::try_from(*index) else {
                 return Err(format!("indexes of elements start at 0, found {index}"));
             };
+            let bound = at.bounds.first().map_or(UNBOUNDED, |bound| *bound);
             match of.kind {
                 TypeKind::Array(_, count) if place >= count => {
                     Err(format!("the array has {count} elements, found index {place}"))
                 }
-                _ => Ok((ResolvedStep::Part(place), element())),
+                TypeKind::Sequence(_) if bound != UNBOUNDED && place >= bound as usize => {
+                    Err(format!("the sequence has at most {bound} elements, found index {place}"))
+                }
+                TypeKind::Array(..) => Ok((ResolvedStep::Part(place), at.within(element(), 0))),
+                _ => Ok((ResolvedStep::Part(place), at.within(element(), 1))),
             }
         }
         (TypeKind::Sequence(_) | TypeKind::Array(..), PathStep::Key(text)) if is_number(text) => {
             Err(format!("the index {text} is out of bounds"))
         }
-        (TypeKind::Map(_, value), PathStep::Index(number)) => {
-            Ok((ResolvedStep::Number(*number), value()))
+        (TypeKind::Map(key, value), PathStep::Index(number)) => {
+            let within = at.within(value(), 1 + bounds_of(key()));
+            Ok((ResolvedStep::Number(*number), within))
         }
-        (TypeKind::Map(_, value), PathStep::Key(text)) => {
-            Ok((ResolvedStep::Text(text.clone()), value()))
+        (TypeKind::Map(key, value), PathStep::Key(text)) => {
+            let within = at.within(value(), 1 + bounds_of(key()));
+            Ok((ResolvedStep::Text(text.clone()), within))
         }
         (_, PathStep::Member(name)) => Err(format!("a {} has no member `{name}`", of.name)),
         (_, PathStep::Index(_) | PathStep::Key(_)) => Err(format!("a {} has no elements", of.name)),
+    }
+}
+
+/// Returns the number of bounds that a type can take.
+pub fn bounds_of(of: &TypeDescriptor) -> usize {
+    match of.kind {
+        TypeKind::String | TypeKind::WideString => 1,
+        TypeKind::Sequence(element) => 1 + bounds_of(element()),
+        TypeKind::Array(element, _) => bounds_of(element()),
+        TypeKind::Map(key, value) => 1 + bounds_of(key()) + bounds_of(value()),
+        TypeKind::Optional(inner) | TypeKind::External(inner) => bounds_of(inner()),
+        _ => 0,
     }
 }
 
@@ -218,7 +259,7 @@ fn member(
     of: &StructureDescriptor,
     name: &str,
     index: &mut usize,
-) -> Option<&'static TypeDescriptor> {
+) -> Option<&'static MemberDescriptor> {
     if let Some(TypeKind::Structure(base)) = of.base.map(|base| &base().kind)
         && let Some(found) = member(base, name, index)
     {
@@ -226,7 +267,7 @@ fn member(
     }
     for member in of.members {
         if member.name == name {
-            return Some((member.type_of)());
+            return Some(member);
         }
         *index += 1;
     }

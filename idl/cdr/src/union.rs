@@ -3,11 +3,14 @@
 //! Owns the framing of a union in each encoding, and the discriminator value of each case. Never
 //! knows a member's bytes.
 
+use std::sync::OnceLock;
+
+use crate::recursion::{default_case, value_nodes};
 use crate::sorting::{is_ascending, sorted};
 use crate::structure::require_end;
 use crate::{
     CaseDescriptor, CdrError, CdrReader, CdrWriter, DdsType, Extensibility, KeyForm,
-    MemberDescriptor, MemberFraming, ValueRef,
+    MemberDescriptor, MemberFraming, ValueRef, descriptor_of,
 };
 
 /// A type whose values can distinguish the cases of a union.
@@ -260,13 +263,23 @@ fn case_of<T: DdsUnion>(label: i64) -> Option<usize> {
     labelled.or_else(|| T::CASES.iter().position(|case| case.default))
 }
 
-/// Returns the value that the discriminator's default selects; the first case, if the default
-/// selects nothing.
-pub fn default_union<T: DdsUnion>() -> T {
+/// Returns the default value of a union. `chosen` stores its case, which is the same for all values
+/// of the type.
+///
+/// The case is the one that the discriminator's default selects. If the default selects nothing, or
+/// a case whose values may contain the union again, the case is the first that cannot, or else the
+/// one that ends after the fewest types.
+pub fn default_union<T: DdsUnion>(chosen: &OnceLock<usize>) -> T {
     let label = T::default_discriminator().label();
-    let selected = case_of::<T>(label).and_then(|case| T::of_case(case, label));
-    let first = || T::of_case(0, label_of::<T>(0).unwrap_or(label));
-    selected.or_else(first).expect("union has a case, and its label fits the discriminator")
+    let selected = case_of::<T>(label);
+    let case = *chosen.get_or_init(|| {
+        let nodes = value_nodes(descriptor_of::<T>());
+        default_case(&nodes, 0, selected).unwrap_or_else(|| {
+            panic!("the union `{}` has no finite value: each case contains another", T::TYPE_NAME)
+        })
+    });
+    let label = if selected == Some(case) { label } else { label_of::<T>(case).unwrap_or(label) };
+    T::of_case(case, label).expect("a label of a case fits the discriminator")
 }
 
 /// Returns the label for a case: its first one, or the first that no case has.

@@ -6,7 +6,7 @@ use md5::{Digest, Md5};
 use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Error, Expr, ExprLit, Ident, Lit, Path, Type};
+use syn::{Error, Expr, ExprLit, GenericArgument, Ident, Lit, Path, PathArguments, Type};
 
 use crate::attributes::Attributes;
 
@@ -200,6 +200,28 @@ impl<'a> DerivedMember<'a> {
 fn hash_of(text: &str) -> u32 {
     let digest = Md5::digest(text.as_bytes());
     u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]) & 0x0fff_ffff
+}
+
+/// Whether every value of the field's type contains a value of the type that is derived. Cycles
+/// through other types are not visible here.
+pub(crate) fn is_endless(field: &Type, derived: &Ident) -> bool {
+    match field {
+        Type::Array(array) => is_endless(&array.elem, derived),
+        Type::Path(of) => {
+            let Some(last) = of.path.segments.last() else { return false };
+            match &last.arguments {
+                PathArguments::None => of.path.is_ident(derived) || of.path.is_ident("Self"),
+                PathArguments::AngleBracketed(inside) if last.ident == "Box" => {
+                    inside.args.iter().any(|argument| match argument {
+                        GenericArgument::Type(inner) => is_endless(inner, derived),
+                        _ => false,
+                    })
+                }
+                _ => false,
+            }
+        }
+        _ => false,
+    }
 }
 
 /// Refuses two members of the same name or, as far as ids are known here, the same id.

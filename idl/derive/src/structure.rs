@@ -4,7 +4,7 @@
 //! generated code that needs a proof: a struct of plain members is plain.
 
 use crate::attributes::{AttributePlace, Attributes, Extensibility, extensibility};
-use crate::members::{DerivedMember, MemberId, index, require_distinct};
+use crate::members::{DerivedMember, MemberId, index, is_endless, require_distinct};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataStruct, DeriveInput, Error, Fields, Ident, Path, Type};
@@ -76,6 +76,13 @@ fn plan<'a>(
     let mut next = MemberId::Number(0);
     for (place, field) in fields.named.iter().enumerate() {
         let Some(ident) = &field.ident else { continue };
+        if is_endless(&field.ty, &input.ident) {
+            return Err(Error::new_spanned(
+                &field.ty,
+                "the struct has no finite value, because each one contains another here: put an \
+                 Option around the Box, or use a Vec",
+            ));
+        }
         let attributes = Attributes::read(&field.attrs)?;
         attributes.only(AttributePlace::Field)?;
         if attributes.default_case {

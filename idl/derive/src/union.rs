@@ -3,7 +3,7 @@
 //! Owns the mapping of labels to variants.
 
 use crate::attributes::{AttributePlace, Attributes, Extensibility, extensibility};
-use crate::members::{DerivedMember, MemberId, index, require_distinct};
+use crate::members::{DerivedMember, MemberId, index, is_endless, require_distinct};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::punctuated::Punctuated;
@@ -78,6 +78,16 @@ pub(crate) fn implement(
         return Err(Error::new_spanned(&input.ident, "a union needs at least one case: add one"));
     }
     require_distinct(&members)?;
+    let endless = |case: &Case<'_>| {
+        case.member.is_some_and(|member| is_endless(members[member].ty, &input.ident))
+    };
+    if cases.iter().all(endless) {
+        return Err(Error::new_spanned(
+            &input.ident,
+            "the union has no finite value, because each variant contains another one: add a \
+             variant that ends, or put the others into a Vec",
+        ));
+    }
     if let Some(member) = members.iter().find(|member| member.id == MemberId::Number(0)) {
         return Err(Error::new_spanned(
             member.ident,
@@ -306,7 +316,8 @@ fn generate(
             const LENGTH_CODE: u32 = #code;
 
             fn default_value() -> Self {
-                #types::derived::default_union()
+                static CHOSEN: ::std::sync::OnceLock<usize> = ::std::sync::OnceLock::new();
+                #types::derived::default_union(&CHOSEN)
             }
 
             fn serialize(&self, writer: &mut #types::CdrWriter<'_>) -> #unit {

@@ -28,11 +28,18 @@ impl Lowering<'_> {
         let mut literals = Vec::new();
         let mut names: HashMap<String, Span> = HashMap::new();
         let mut taken: BTreeMap<u16, Span> = BTreeMap::new();
-        let mut next = 0;
+        let (mut next, mut is_beyond) = (0, false);
         for literal in &syntax.literals {
             let found = self.found(&literal.notes, AnnotationPlace::Flag);
             let (position, span) = found.position.unwrap_or((next, literal.name.span));
-            if position >= bit_bound {
+            // Of bits that are counted on from one that does not fit, none fits either.
+            let is_counted_on = found.position.is_none() && is_beyond;
+            is_beyond = position >= bit_bound;
+            next = position.saturating_add(1);
+            if is_counted_on && is_beyond {
+                continue;
+            }
+            if is_beyond {
                 let text = format!(
                     "`{}` is bit {position} of a bitmask of {bit_bound} bits, which count from 0",
                     literal.name.text
@@ -44,7 +51,6 @@ impl Lowering<'_> {
                 let text = format!("`{}` is bit {position}, which is taken", literal.name.text);
                 self.reports.error_with(span, text, other, "position used here");
             }
-            next = position + 1;
             let declarator = Declarator { name: literal.name.clone(), lengths: Vec::new() };
             if self.take_name(&declarator, &mut names).is_err() {
                 continue;

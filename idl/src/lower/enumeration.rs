@@ -37,7 +37,7 @@ impl Lowering<'_> {
         let mut enumerators: Vec<Enumerator> = Vec::new();
         let mut literals = Vec::new();
         let mut taken: HashMap<i32, Span> = HashMap::new();
-        let mut next = 0_i128;
+        let (mut next, mut is_beyond) = (0_i128, false);
         let mut default: Option<Span> = None;
         for literal in &syntax.literals {
             let found = self.found(&literal.notes, AnnotationPlace::Enumerator);
@@ -58,20 +58,22 @@ impl Lowering<'_> {
                 }
             }
             let span = given.map_or(literal.name.span, |expression| expression.span);
-            if !(-max - 1..=max).contains(&next) {
+            // Of enumerators that are counted on from one that does not fit, none fits either.
+            let is_counted_on = given.is_none() && is_beyond;
+            is_beyond = !(-max - 1..=max).contains(&next);
+            if is_beyond && !is_counted_on {
                 let text = format!(
                     "{next} does not fit an enum of {bit_bound} bits, which goes from {} to {max}",
                     -max - 1
                 );
                 self.reports.error(span, text);
-                next = 0;
             }
-            let value = next as i32;
-            if let Some(other) = taken.insert(value, span) {
+            let value = i32::try_from(next).unwrap_or_default();
+            if !is_beyond && let Some(other) = taken.insert(value, span) {
                 let text = format!("`{}` has the value {value}, which is taken", literal.name.text);
                 self.reports.error_with(span, text, other, "value used here");
             }
-            next += 1;
+            next = next.saturating_add(1);
             if let Some(span) = found.default_literal
                 && let Some(other) = default.replace(span)
             {

@@ -8,12 +8,14 @@ mod defaults;
 mod enumeration;
 mod nesting;
 mod pragmas;
+mod recursion;
 mod sizes;
+mod standard;
 mod structure;
 mod types;
 mod union;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use crate::annotation::{AnnotationPlace, DeclaredAnnotation, DeclaredParameter, FoundAnnotations};
@@ -26,7 +28,7 @@ use crate::model::{
 };
 use crate::preprocessor::Pragma;
 use crate::scope::{Meaning, ScopeId, Scopes};
-use crate::source::Span;
+use crate::source::{FileId, Span};
 use crate::syntax::{
     self, AnnotationsAndDocs, Declarator, DefinitionKind, Expression, ForwardKind, Name, TypeKind,
     TypeSpec,
@@ -67,6 +69,10 @@ pub(crate) struct Lowering<'a> {
     forwards: Vec<(Name, ScopeId)>,
     pragmas: Vec<(Pragma, ScopeId)>,
     verbatim: Vec<Verbatim>,
+    /// File of the standard that the compiler brings along, if a file includes it.
+    standard: Option<FileId>,
+    /// Names of its definitions.
+    of_standard: BTreeSet<ScopedName>,
 }
 
 /// Use of the types of a specification.
@@ -81,6 +87,7 @@ pub(crate) enum TypeUse {
 /// Makes a specification from all definitions.
 pub(crate) fn lower(
     definitions: &[syntax::Definition],
+    standard: Option<FileId>,
     reports: &mut Reports,
     of: TypeUse,
 ) -> Specification {
@@ -96,11 +103,15 @@ pub(crate) fn lower(
         forwards: Vec::new(),
         pragmas: Vec::new(),
         verbatim: Vec::new(),
+        standard,
+        of_standard: BTreeSet::new(),
     };
     let mut lowered = Vec::new();
     lowering.definitions(definitions, &mut lowered);
     lowering.check_forwards();
     lowering.apply_pragmas(&mut lowered);
+    lowering.remove_unused(&mut lowered);
+    lowering.check_recursion(&lowered);
     if of == TypeUse::Rust {
         lowering.check_nesting(&lowered);
     }
@@ -149,6 +160,9 @@ impl Lowering<'_> {
     }
 
     fn declare(&mut self, name: &Name, meaning: Meaning) -> Checked<()> {
+        if Some(name.span.file) == self.standard {
+            self.of_standard.insert(self.full_name(name));
+        }
         self.scopes.declare(name, meaning, self.reports)
     }
 
@@ -301,7 +315,8 @@ impl Lowering<'_> {
         let id = self.scopes.add(&scope.name.text, base_scopes);
         self.declare(&scope.name, Meaning::Interface(id))?;
         let found = self.found(notes, AnnotationPlace::Interface);
-        if skipped > 0 || scope.definitions.is_empty() {
+        let is_own = Some(scope.name.span.file) != self.standard;
+        if is_own && (skipped > 0 || scope.definitions.is_empty()) {
             let text = format!(
                 "the interface `{}` is skipped, except for the types and constants in it: topics \
                  have no operations or attributes",

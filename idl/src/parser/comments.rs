@@ -12,24 +12,6 @@ use super::Parser;
 const MAX_LINES: usize = 400;
 
 impl Parser<'_> {
-    /// Warns about `//@key` and the like, which some compilers read as annotations.
-    pub(super) fn check_comments(&mut self) {
-        for comment in &self.comments {
-            let span = comment.span;
-            let text = &self.sources.file(span.file).text[span.start as usize..span.end as usize];
-            let Some(name) = text.strip_prefix("//@") else { continue };
-            let name = name.trim_end();
-            if matches!(name.to_ascii_lowercase().as_str(), "key" | "topic" | "nested") {
-                let text = format!(
-                    "this comment has no effect; for the annotation, write `@{}` in front of {}",
-                    name.to_ascii_lowercase(),
-                    if name.eq_ignore_ascii_case("key") { "the member" } else { "the type" }
-                );
-                self.reports.warning(span, text);
-            }
-        }
-    }
-
     /// Returns the comment before the next token.
     pub(super) fn comments_before(&self) -> Vec<String> {
         let token = self.peek();
@@ -96,7 +78,7 @@ impl Parser<'_> {
             let text = &self.sources.file(comment.span.file).text;
             let text = &text[comment.span.start as usize..comment.span.end as usize];
             match text.strip_prefix("//") {
-                // A line with `@` is a marker for other tools.
+                // An annotation documents nothing.
                 Some(line) if line.starts_with('@') => {}
                 Some(line) => {
                     let line = line.trim_start_matches('/');

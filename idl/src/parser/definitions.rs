@@ -7,6 +7,7 @@ use crate::syntax::{
     AnnotationsAndDocs, Definition, DefinitionKind, Parameter, Path, Scope, TypeKind, TypeSpec,
 };
 
+use super::comment_annotations::place_of;
 use super::{MAX_NESTING, Parser};
 
 /// Words that begin a definition, for suggestions.
@@ -57,7 +58,7 @@ impl Parser<'_> {
         if self.take(";") {
             return Ok(());
         }
-        let notes = self.notes()?;
+        let mut notes = self.notes()?;
         let kind = match self.word() {
             "module" => self.module()?,
             "const" => self.constant()?,
@@ -79,8 +80,10 @@ impl Parser<'_> {
             },
         };
         into.append(&mut self.inline);
+        let ended = self.expect(";").map(drop);
+        self.annotations_behind(&mut notes, place_of(&kind));
         into.push(Definition { notes, kind });
-        self.expect(";").map(drop)
+        ended
     }
 
     fn expected_definition(&mut self, what: &str) -> crate::diagnostic::ErrorReported {

@@ -4,6 +4,7 @@
 //! types and expressions are read in the sibling files. Never looks a name up.
 
 mod annotations;
+mod comment_annotations;
 mod comments;
 mod definitions;
 mod expressions;
@@ -11,6 +12,7 @@ mod skipped;
 mod structures;
 pub(crate) mod types;
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::diagnostic::{Checked, ErrorReported, Reports, did_you_mean};
@@ -28,6 +30,8 @@ pub(crate) struct Parser<'a> {
     reports: &'a mut Reports,
     tokens: Vec<Token>,
     comments: Vec<Comment>,
+    /// Comments, by index, whose annotations have an effect.
+    annotating_comments: BTreeSet<u32>,
     pragmas: std::iter::Peekable<std::vec::IntoIter<Pragma>>,
     next: usize,
     /// Number of open braces before the next token.
@@ -53,6 +57,7 @@ pub(crate) fn parse(
         reports,
         tokens,
         comments,
+        annotating_comments: BTreeSet::new(),
         pragmas,
         next: 0,
         braces: 0,
@@ -60,7 +65,6 @@ pub(crate) fn parse(
         inline: Vec::new(),
         inline_depth: 0,
     };
-    parser.check_comments();
     let mut definitions = Vec::new();
     parser.definitions(&mut definitions);
     while !parser.at_end() && !parser.reports.is_full() {
@@ -70,6 +74,7 @@ pub(crate) fn parse(
         parser.take(";");
         parser.definitions(&mut definitions);
     }
+    parser.check_comments();
     definitions
 }
 

@@ -1,5 +1,6 @@
 //! Parsing of structs, unions, enums, bitmasks and bitsets.
 
+use crate::annotation::AnnotationPlace;
 use crate::diagnostic::Checked;
 use crate::source::Span;
 use crate::syntax::{
@@ -49,13 +50,14 @@ impl Parser<'_> {
             declarators.push(self.declarator("the name of a member")?);
         }
         let ended = self.expect("`,`, `[` or `;`").map(drop);
-        self.docs_behind(&mut notes);
+        self.comments_after(&mut notes, AnnotationPlace::Member);
         into.push(MemberDeclaration { notes, ty, declarators });
         ended
     }
 
-    /// Takes a comment after the construct as documentation if there is none before it.
-    fn docs_behind(&self, notes: &mut AnnotationsAndDocs) {
+    /// Takes the comments after the construct as documentation and annotations.
+    fn comments_after(&mut self, notes: &mut AnnotationsAndDocs, place: AnnotationPlace) {
+        self.annotations_behind(notes, place);
         let behind = self.comment_behind();
         if !behind.is_empty() {
             if !notes.docs.is_empty() {
@@ -117,7 +119,7 @@ impl Parser<'_> {
         let ty = self.type_spec("the member of a case")?;
         let declarator = self.declarator("the name of a member")?;
         let ended = self.expect("`[` or `;`").map(drop);
-        self.docs_behind(&mut notes);
+        self.comments_after(&mut notes, AnnotationPlace::Case);
         into.push(Case { notes, labels, ty, declarator });
         ended
     }
@@ -137,6 +139,7 @@ impl Parser<'_> {
     }
 
     fn literals(&mut self, what: &str, values: bool) -> Checked<Vec<Literal>> {
+        let place = if values { AnnotationPlace::Enumerator } else { AnnotationPlace::Flag };
         let opened = self.expect("{")?;
         let mut literals: Vec<Literal> = Vec::new();
         loop {
@@ -145,7 +148,7 @@ impl Parser<'_> {
             let value = if values && self.take("=") { Some(self.expression()?) } else { None };
             // A comma after the last enumerator is common, though the standard has none.
             let more = self.take(",");
-            self.docs_behind(&mut notes);
+            self.comments_after(&mut notes, place);
             literals.push(Literal { notes, name, value });
             if !more || self.at("}") || self.reports.is_full() {
                 break;
@@ -192,7 +195,7 @@ impl Parser<'_> {
             }
         }
         let ended = self.expect("`,` or `;`").map(drop);
-        self.docs_behind(&mut notes);
+        self.comments_after(&mut notes, AnnotationPlace::Bitfield);
         into.push(Bitfield { notes, bits, ty, names });
         ended
     }

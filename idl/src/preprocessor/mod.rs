@@ -22,7 +22,7 @@ use crate::ros;
 use crate::source::{FileId, Files, MAX_FILE_SIZE, SourceMap, Span, decode};
 use macros::{Macro, Queued, spell};
 pub(crate) use pragma::{Pragma, PragmaKind};
-use standard::standard_file;
+use standard::{STANDARD, standard_file};
 
 /// Maximum nesting depth of open files.
 pub const MAX_INCLUDE_DEPTH: usize = 64;
@@ -46,6 +46,8 @@ pub(crate) struct Preprocessed {
     pub(crate) pragmas: Vec<Pragma>,
     /// All files that were read, including those without tokens.
     pub(crate) files: Vec<PathBuf>,
+    /// File of the standard that the compiler brings along, if a file includes it.
+    pub(crate) standard: Option<FileId>,
 }
 
 /// Search directories for files, and predefined macros.
@@ -118,6 +120,7 @@ impl<'a> Preprocessor<'a> {
             comments: Vec::new(),
             pragmas: Vec::new(),
             files: Vec::new(),
+            standard: None,
         };
         Self {
             files,
@@ -179,13 +182,15 @@ impl<'a> Preprocessor<'a> {
         let text = &self.sources.file(at.file).text;
         let end = if self.out.tokens.is_empty() { text.len() as u32 } else { at.end };
         let end = end.max(text.trim_end().len() as u32);
+        self.out.standard = self.known.get(Path::new(STANDARD)).map(|known| known.id);
+        let first_comment = self.out.tokens.last().map_or(0, |token| token.comments.1);
         let comments = self.out.comments.len() as u32;
         self.out.tokens.push(Token {
             kind: TokenKind::End,
             span: Span { file: at.file, start: end, end },
             line: u32::MAX,
             end_line: u32::MAX,
-            comments: (comments, comments),
+            comments: (first_comment, comments),
             spaced: true,
         });
         self.out
@@ -495,7 +500,7 @@ impl<'a> Preprocessor<'a> {
 
     /// Enters a file of the standard that is on no disk. Its contents are read once.
     fn enter_standard(&mut self, name: &str) {
-        let identity = PathBuf::from("<standard>");
+        let identity = PathBuf::from(STANDARD);
         if let Some(text) = standard_file(name)
             && !self.read_now.contains(&identity)
         {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use idl_cdr::derived::bounds_of;
 use idl_cdr::{
     Limits, MemberDescriptor, StructureDescriptor, TryConstruct, TypeDescriptor, TypeKind,
     UNBOUNDED, UnionDescriptor, WriteDefault,
@@ -204,18 +205,6 @@ impl FromDescriptors {
             max: remembered("max"),
             hash_id: remembered("hashid"),
         }
-    }
-}
-
-/// Returns the number of bounds that a type can take.
-fn bounds_of(of: &'static TypeDescriptor) -> usize {
-    match of.kind {
-        TypeKind::String | TypeKind::WideString => 1,
-        TypeKind::Sequence(element) => 1 + bounds_of(element()),
-        TypeKind::Array(element, _) => bounds_of(element()),
-        TypeKind::Map(key, value) => 1 + bounds_of(key()) + bounds_of(value()),
-        TypeKind::Optional(inner) | TypeKind::External(inner) => bounds_of(inner()),
-        _ => 0,
     }
 }
 

@@ -149,8 +149,12 @@ fn count(
         }
         NodeKind::Union(union) => {
             let mut all = 1_u64.saturating_add(inner(union.discriminator.of)?);
-            let begins_with = union.cases.get(default_case(graph, union));
-            if let Some(member) = begins_with.and_then(|case| case.member.as_ref()) {
+            let case = match default_case(graph, union) {
+                Some(case) => union.cases.get(case),
+                // The case is only to be found in a cycle.
+                None => union.cases.first(),
+            };
+            if let Some(member) = case.and_then(|case| case.member.as_ref()) {
                 all = all.saturating_add(inner(member.of)?);
             }
             all

@@ -220,3 +220,20 @@ fn member_name_that_is_not_identifier_is_quoted() {
     let data = DynamicData::parse(&of, text).unwrap();
     assert_eq!(data.to_text(), text);
 }
+
+/// Numbers of a list are on one line, also those with a decimal point; the entries of a map are on
+/// one line each if their values are.
+#[test]
+fn lists_of_numbers_and_short_entries_are_printed_on_one_line() {
+    let idl = "struct P { long x; };
+        struct S { fixed<5, 2> f[2]; map<short, string> short_ones; map<short, P> long_ones; };";
+    let of = DynamicType::from_idl(&idl::parse("s.idl", idl).unwrap(), "S").unwrap();
+    let text = "{f: [1.5, -2], short_ones: [{key: 1, value: \"a\"}], long_ones: [{key: 2, value: {x: 3}}]}";
+    let shown = DynamicData::parse(&of, text).unwrap().to_text();
+    assert_eq!(
+        shown,
+        "{\n  f: [1.50, -2.00],\n  short_ones: [\n    {key: 1, value: \"a\"}\n  ],\n  \
+         long_ones: [\n    {\n      key: 2,\n      value: {\n        x: 3\n      }\n    }\n  ]\n}"
+    );
+    assert_eq!(DynamicData::parse(&of, &shown).unwrap().to_text(), shown);
+}

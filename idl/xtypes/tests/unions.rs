@@ -111,6 +111,75 @@ fn default_union_has_case_of_default_discriminator() {
     }
 }
 
+/// A union whose default discriminator selects a case with the union in it.
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "i32")]
+enum Term {
+    #[dds(case = 0, name = "neg", external)]
+    Neg(Box<Term>),
+    #[dds(case = 3, name = "both", external)]
+    Both(Box<Pair>),
+    #[dds(case = 5, name = "leaf")]
+    Leaf(i32),
+    #[dds(default)]
+    NoCase { discriminator: i32 },
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr")]
+struct Pair {
+    left: Term,
+    right: [Outer; 2],
+}
+
+/// Both cases lead back to the union; the second ends after fewer types.
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "bool")]
+enum Outer {
+    #[dds(case = false, name = "outer", external)]
+    Outer(Box<Outer>),
+    #[dds(case = true, name = "inner", external)]
+    Inner(Box<Inner>),
+}
+
+#[derive(DdsType, Clone, Debug, PartialEq)]
+#[dds(crate = "idl_cdr", union, discriminator = "bool")]
+enum Inner {
+    #[dds(case = false, name = "outer", external)]
+    Outer(Box<Outer>),
+    #[dds(case = true, name = "leaf")]
+    Leaf(i32),
+}
+
+/// The default value of a recursive union ends, and is the same in Rust and at run time.
+#[test]
+fn default_of_recursive_union_has_first_case_that_ends() {
+    let idl = "
+        union Inner; union Term; struct Pair;
+        union Outer switch (boolean) {
+            case FALSE: @external Outer outer; case TRUE: @external Inner inner;
+        };
+        union Inner switch (boolean) { case FALSE: @external Outer outer; case TRUE: long leaf; };
+        union Term switch (long) {
+            case 0: @external Term neg; case 3: @external Pair both; case 5: long leaf;
+        };
+        struct Pair { Term left; Outer right[2]; };";
+    let expected =
+        Pair { left: Term::Leaf(0), right: [0, 1].map(|_| Outer::Inner(Box::new(Inner::Leaf(0)))) };
+    assert_eq!(Pair::default_value(), expected);
+    let payload = to_cdr(&expected).unwrap();
+    let compiled = DynamicType::from_idl(&idl::parse("terms.idl", idl).unwrap(), "Pair").unwrap();
+    let derived = DynamicType::of::<Pair>();
+    let objects = derived.objects(ObjectKind::Complete);
+    assert_eq!(compiled.objects(ObjectKind::Complete), objects);
+    let received = DynamicType::from_objects(&objects).unwrap();
+    for of in [compiled, derived, received] {
+        let sample = DynamicData::new(&of);
+        assert_eq!(sample.to_cdr(Encoding::default()).unwrap(), payload, "{}", sample.to_text());
+        assert_eq!(DynamicData::from_cdr(&of, &payload).unwrap(), sample);
+    }
+}
+
 /// An earlier or later version of `Setting`.
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(

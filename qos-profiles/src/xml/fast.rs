@@ -297,8 +297,12 @@ impl Policies<'_> {
     }
 
     /// Reports an element that is not read: one of Fast DDS without an effect, or an unknown one.
+    /// A participant has only settings of networks, discovery and threads beside those that are
+    /// read, so an unknown one that resembles none of these is one of a later version.
     fn other(&mut self, element: &Element, path: &ElementPath<'_>, expected: &[&str]) {
-        if vendor::is_of_fast_dds(&element.name) {
+        let is_setting = self.kind == EntityKind::DomainParticipant
+            && suggest(&element.name, expected.iter().copied()).is_none();
+        if is_setting || vendor::is_of_fast_dds(&element.name) {
             return self.report.ignored(element.at, path, vendor::FAST);
         }
         let error = UnplacedError::new(

@@ -275,10 +275,12 @@ impl<'a> ElementReader<'a> {
         Ok(())
     }
 
-    /// Checks that all elements have the namespace of the root, which must be a known one.
+    /// Checks that all elements have the namespace of the root, or another known one: products put
+    /// theirs on an element within the root, too.
     fn check_namespace(&mut self, namespace: Option<&str>) -> Result<(), UnplacedError> {
         if let Some(root) = &self.namespace {
-            if root.as_deref() == namespace {
+            let is_known = namespace.is_some_and(|uri| NAMESPACES.contains(&uri));
+            if is_known || root.as_deref() == namespace {
                 return Ok(());
             }
             let name = |namespace: Option<&str>| {

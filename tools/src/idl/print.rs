@@ -75,7 +75,7 @@ fn of_file(args: &PrintArgs, file: &Path) -> Result<Vec<DynamicType>, Failure> {
     let mut first = Vec::new();
     File::open(file)
         .and_then(|from| from.take(16).read_to_end(&mut first))
-        .map_err(|error| Failure::Usage(super::unreadable_words(file, &error)))?;
+        .map_err(|error| Failure::unreadable(file, &error))?;
     if begins_recording(&first) {
         return types_of(file);
     }

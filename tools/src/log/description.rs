@@ -7,13 +7,43 @@ use std::time::{Duration, SystemTime};
 
 use dds_api::subscription::InstanceState;
 use dds_api::topic::{LogDescription, LoggedSample};
+use derecho_core::log::{Disk, LogKey, RecoveryCheck, StreamLog, Version};
+use qos_profiles::EntityKind;
 use serde_json::{Value, json};
 
-/// Returns the topic with its type, and what it keeps, in one line.
-pub(super) fn line(of: &LogDescription) -> Option<String> {
-    let (topic, data_type) = of.value("topic").zip(of.value("type"))?;
+/// Returns a line with the topic, its type and what it keeps, and one with the policies that differ
+/// from the standard's defaults; nothing without a description.
+pub(super) fn lines(of: &LogDescription) -> Vec<String> {
+    let Some((topic, data_type)) = of.value("topic").zip(of.value("type")) else {
+        return Vec::new();
+    };
     let kept = of.value("retention").unwrap_or_default();
-    Some(format!("{topic} of type {data_type}: {kept}"))
+    let level = of.value("level").unwrap_or_default();
+    let mut lines = vec![format!("{topic} of type {data_type}: {level}, {kept}")];
+    let policies = chosen_policies(of);
+    if !policies.is_empty() {
+        lines.push(format!("QoS: {}", policies.join(", ")));
+    }
+    lines
+}
+
+/// Returns the values of policies that differ from the defaults of writers or readers, whichever
+/// the description is about.
+fn chosen_policies(of: &LogDescription) -> Vec<String> {
+    let is_of_reader = of.fields().any(|(name, _)| name.starts_with("time_based_filter."));
+    let kind = if is_of_reader { EntityKind::DataReader } else { EntityKind::DataWriter };
+    let default = kind.default_qos();
+    let mut chosen = Vec::new();
+    for (policy, name) in kind.policies() {
+        for (index, field) in policy.fields().iter().enumerate() {
+            let name = format!("{name}.{}", field.name);
+            let usual = default.value(policy, index).map(|value| field.show(&value).to_string());
+            if let Some(value) = of.value(&name).filter(|value| usual.as_deref() != Some(*value)) {
+                chosen.push(format!("{name} {value}"));
+            }
+        }
+    }
+    chosen
 }
 
 /// Returns all values as an object; null without a description.
@@ -31,7 +61,7 @@ const SHOWN_BYTES: usize = 64;
 
 /// Returns the lines for the samples of a record, each with the state of its instance if that is
 /// not alive. A payload that cannot be read is shown as bytes, with the reason.
-pub(super) fn lines(of: &LogDescription, payload: &[u8]) -> Vec<String> {
+pub(super) fn sample_lines(of: &LogDescription, payload: &[u8]) -> Vec<String> {
     let line = |sample: &LoggedSample| {
         let data = sample.data.to_json_line();
         match sample.instance_state {
@@ -83,6 +113,35 @@ fn kind(of: InstanceState) -> &'static str {
         InstanceState::Alive => "sample",
         InstanceState::NotAliveNoWriters => "unregistered",
         InstanceState::NotAliveDisposed => "disposed",
+    }
+}
+
+/// Times at which the first and the last record of a log were written by their applications, in
+/// nanoseconds since 1970.
+#[derive(Clone, Copy)]
+pub(super) struct LogDates {
+    first: u64,
+    last: u64,
+}
+
+impl LogDates {
+    /// Reads the times from the two records; `None` if there are none, or they cannot be read.
+    pub(super) fn read(disk: &mut Box<dyn Disk>, log: LogKey) -> Option<LogDates> {
+        let (log, _) = StreamLog::read(disk, log, RecoveryCheck::Last).ok()?;
+        let (first, last) = (log.complete_from().0, log.durable().0);
+        let mut time = |version: u64| {
+            let mut cursor = log.after(Version(version.checked_sub(1)?)).ok()?;
+            Some(cursor.next(disk, &log).ok()??.entry.source_time.0)
+        };
+        Some(LogDates { first: time(first)?, last: time(last)? })
+    }
+
+    pub(super) fn first(&self) -> String {
+        date(self.first)
+    }
+
+    pub(super) fn last(&self) -> String {
+        date(self.last)
     }
 }
 

@@ -55,7 +55,7 @@ impl RootContents {
         let (mut there, mut runs, mut last) = (BTreeMap::new(), false, None::<LoggedView>);
         let mut damaged = BTreeMap::<LogId, (LogError, Vec<_>)>::new();
         let mut streams: BTreeMap<StreamKey, Vec<LogSummary>> = BTreeMap::new();
-        let unread = |error| Failure::new(format!("{} cannot be read: {error}", root.display()));
+        let unread = |error| Failure::unreadable(root, &error);
         for entry in std::fs::read_dir(root).map_err(unread)? {
             let path = entry.map_err(unread)?.path();
             let mut disk = match LogFolder::read(&path) {

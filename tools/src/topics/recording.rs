@@ -149,7 +149,7 @@ pub(super) struct Recording {
 
 impl Recording {
     pub(super) fn open(path: &Path) -> Result<Recording, Failure> {
-        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+        let file = File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
         let mut recording = Recording {
             path: path.to_owned(),
             from: BufReader::with_capacity(1 << 20, file),
@@ -182,7 +182,7 @@ impl Recording {
                 Ok(0) => return Ok(false),
                 Ok(count) => done += count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(unreadable(&self.path, &error)),
+                Err(error) => return Err(Failure::unreadable(&self.path, &error)),
             }
         }
         Ok(true)
@@ -202,7 +202,7 @@ impl Recording {
         // Memory is allocated for the bytes present, not for a possibly damaged size.
         let mut bytes = Vec::new();
         let read = self.from.by_ref().take(size.into()).read_to_end(&mut bytes);
-        read.map_err(|error| unreadable(&self.path, &error))?;
+        read.map_err(|error| Failure::unreadable(&self.path, &error))?;
         if bytes.len() < size as usize {
             return Ok(None);
         }
@@ -213,8 +213,4 @@ impl Recording {
         self.at += 8 + u64::from(size);
         Ok(Some(entry))
     }
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("{} cannot be read: {error}", path.display()))
 }

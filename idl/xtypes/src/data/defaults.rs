@@ -18,14 +18,16 @@ pub(crate) fn union_of_case(graph: &TypeGraph, of: &Union, case: usize) -> Union
     }
 }
 
-/// Returns the union that the discriminator's default selects; in the first case, if the default
-/// selects nothing.
+/// Returns the default value of a union. The discriminator's default is kept if it selects the
+/// default case.
 fn default_of_union(graph: &TypeGraph, of: &Union) -> UnionValue {
-    let held = union_of_case(graph, of, layout::default_case(graph, of));
+    // Types of other origin than derived Rust are refused before.
+    let case = layout::default_case(graph, of).expect("a union has a finite value");
+    let held = union_of_case(graph, of, case);
     let discriminator = default_of_member(graph, &of.discriminator);
-    match layout::case_of(of, discriminator.label()) {
-        Some(_) => UnionValue { discriminator, ..held },
-        None => held,
+    match layout::case_of(of, discriminator.label()) == Some(case) {
+        true => UnionValue { discriminator, ..held },
+        false => held,
     }
 }
 

@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use idl_cdr::Extensibility;
-use idl_cdr::derived::{bytes_for, length_code_for};
+use idl_cdr::derived::{ValueNode, bytes_for, length_code_for};
 
 use super::Value;
 use crate::model::{
-    Element, NO_BOUND, NodeKind, Primitive, Structure, StructureMember, TypeGraph, TypeNodeId,
-    Union,
+    Element, NO_BOUND, NodeKind, Primitive, Structure, StructureMember, TypeGraph, TypeNode,
+    TypeNodeId, Union,
 };
 
 /// Whether CDR counts an element as primitive.
@@ -398,8 +398,9 @@ pub(crate) fn case_of(of: &Union, label: i64) -> Option<usize> {
     labelled.or_else(|| of.cases.iter().position(|case| case.default))
 }
 
-/// Returns the default case: the one that the discriminator's default selects, or the first.
-pub(crate) fn default_case(graph: &TypeGraph, of: &Union) -> usize {
+/// Returns the case of a union's default value, as the derive macro chooses it; `None` if the union
+/// has no finite value.
+pub(crate) fn default_case(graph: &TypeGraph, of: &Union) -> Option<usize> {
     let label = match (&of.discriminator.default, graph.kind(of.discriminator.of)) {
         (Some(default), _) => default.label(),
         (None, NodeKind::Enumeration { literals, .. }) => {
@@ -408,38 +409,40 @@ pub(crate) fn default_case(graph: &TypeGraph, of: &Union) -> usize {
         }
         (None, _) => 0,
     };
-    let finite = || {
-        let holds = |case: &crate::model::Case| {
-            case.member.as_ref().is_some_and(|member| holds_union(graph, member.of, of))
-        };
-        of.cases.iter().position(|case| !holds(case))
-    };
-    case_of(of, label).or_else(finite).unwrap_or(0)
+    let selected = case_of(of, label);
+    // Most unions need no look at all types.
+    if let Some(case) = selected
+        && of.cases[case].member.as_ref().is_none_or(|member| {
+            matches!(graph.kind(member.of), NodeKind::Primitive(_) | NodeKind::Text { .. })
+        })
+    {
+        return Some(case);
+    }
+    let is_this =
+        |node: &TypeNode| matches!(&node.kind, NodeKind::Union(union) if std::ptr::eq(union, of));
+    let place = graph.nodes.iter().position(is_this)?;
+    let nodes: Vec<ValueNode> = graph.nodes.iter().map(|node| value_node(&node.kind)).collect();
+    idl_cdr::derived::default_case(&nodes, place, selected)
 }
 
-/// Whether values of a type may have a value of the union in them in place, so that a default
-/// of the one would need a default of the other.
-fn holds_union(graph: &TypeGraph, within: TypeNodeId, union: &Union) -> bool {
-    let (mut open, mut seen) = (vec![within], BTreeSet::new());
-    while let Some(id) = open.pop() {
-        if !seen.insert(id.0) {
-            continue;
+/// Returns the types of which every value of a type has one in place.
+fn value_node(of: &NodeKind) -> ValueNode {
+    let place = |id: TypeNodeId| id.0 as usize;
+    let part = |member: &StructureMember| {
+        (!member.optional && member.default.is_none()).then(|| place(member.of))
+    };
+    match of {
+        NodeKind::Union(of) => {
+            ValueNode::One(of.cases.iter().map(|case| part(case.member.as_ref()?)).collect())
         }
-        match graph.kind(id) {
-            NodeKind::Union(of) if std::ptr::eq(of, union) => return true,
-            NodeKind::Union(of) => {
-                open.extend(of.cases.iter().filter_map(|case| Some(case.member.as_ref()?.of)));
-            }
-            NodeKind::Array { element, .. } => open.push(element.of),
-            NodeKind::Alias(of) => open.push(*of),
-            NodeKind::Structure(of) => {
-                let present = of.members.iter().filter(|member| !member.optional);
-                open.extend(of.base.into_iter().chain(present.map(|member| member.of)));
-            }
-            _ => {}
+        NodeKind::Array { element, .. } => ValueNode::All(vec![place(element.of)]),
+        NodeKind::Alias(of) => ValueNode::All(vec![place(*of)]),
+        NodeKind::Structure(of) => {
+            let base = of.base.into_iter().map(place);
+            ValueNode::All(base.chain(of.members.iter().filter_map(part)).collect())
         }
+        _ => ValueNode::All(Vec::new()),
     }
-    false
 }
 
 /// Returns the bits of a bitset's field, if the value fits.

@@ -26,6 +26,25 @@ pub(crate) fn print(of: &DynamicType, value: &Value, style: Style) -> String {
     printer.out
 }
 
+/// Whether values are numbers; lists of these are printed on one line.
+fn is_number(of: &NodeKind) -> bool {
+    matches!(of, NodeKind::Primitive(_) | NodeKind::Fixed { .. })
+}
+
+/// Whether values of a type are printed on one line.
+fn has_one_line(graph: &TypeGraph, of: TypeNodeId) -> bool {
+    match graph.kind(of) {
+        NodeKind::Text { .. }
+        | NodeKind::Enumeration { .. }
+        | NodeKind::Bitmask { .. }
+        | NodeKind::Bitset(_) => true,
+        NodeKind::Sequence { element, .. } | NodeKind::Array { element, .. } => {
+            is_number(graph.kind(element.of))
+        }
+        kind => is_number(kind),
+    }
+}
+
 pub(super) struct Printer<'a> {
     pub(super) graph: &'a TypeGraph,
     pub(super) out: String,
@@ -73,16 +92,16 @@ impl Printer<'_> {
                 NodeKind::Sequence { element, .. } | NodeKind::Array { element, .. },
                 Value::Collection(parts),
             ) => {
-                // Numbers are printed on one line.
-                let is_short = matches!(graph.kind(element.of), NodeKind::Primitive(_));
+                let is_short = is_number(graph.kind(element.of));
                 self.list(parts.iter(), '[', ']', is_short, level, |printer, part, level| {
                     printer.value(element.of, part, level)
                 })
             }
             (NodeKind::Map { key, value: of, .. }, Value::Map(entries)) => {
+                let is_short = has_one_line(graph, of.of);
                 self.list(entries.iter(), '[', ']', false, level, |printer, (one, other), level| {
                     let parts = [("key", key.of, one), ("value", of.of, other)];
-                    printer.named(parts.into_iter(), true, level)
+                    printer.named(parts.into_iter(), is_short, level)
                 })
             }
             (NodeKind::Bitset(fields), Value::Structure(parts)) => {
