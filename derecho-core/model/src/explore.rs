@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::intern::QuickHasher;
 use crate::property::Violation;
 use crate::setting::Setting;
+use crate::state_tree::StateTree;
 use crate::world::{ModelState, World};
 
 /// Result of an exploration.
@@ -52,7 +53,7 @@ pub fn explore(setting: Setting, most: usize) -> Explored {
     let start = world.begin();
     let mut seen: HashSet<u64, BuildHasherDefault<QuickHasher>> = HashSet::default();
     seen.insert(fingerprint(&start));
-    let mut parents: Vec<(u32, u16)> = vec![(0, 0)];
+    let mut tree = StateTree::new();
     let mut frontier = vec![(start, 0u32)];
     let mut found =
         Explored { states: 1, depth: 0, quiet: 0, of_nodes: 0, complete: true, failure: None };
@@ -63,7 +64,7 @@ pub fn explore(setting: Setting, most: usize) -> Explored {
             if world.due(state).is_none() {
                 found.quiet += 1;
                 if let Err((broken, way)) = world.check_progress(state) {
-                    found.failure = Some(trace(&parents, *place, &way, broken, setting));
+                    found.failure = Some(trace(&tree, *place, &way, broken, setting));
                     break 'deeper;
                 }
             }
@@ -72,16 +73,15 @@ pub fn explore(setting: Setting, most: usize) -> Explored {
                 let next = match world.apply(state, event) {
                     Ok(next) => next,
                     Err(broken) => {
-                        found.failure = Some(trace(&parents, *place, &[event], broken, setting));
+                        found.failure = Some(trace(&tree, *place, &[event], broken, setting));
                         break 'deeper;
                     }
                 };
                 if seen.insert(fingerprint(&next)) {
-                    next_frontier.push((next, parents.len() as u32));
-                    parents.push((*place, event.pack()));
+                    next_frontier.push((next, tree.add(*place, event.pack())));
                 }
             }
-            if parents.len() > most {
+            if tree.count() > most {
                 found.complete = false;
                 break 'deeper;
             }
@@ -89,7 +89,7 @@ pub fn explore(setting: Setting, most: usize) -> Explored {
         found.depth += 1;
         frontier = next_frontier;
     }
-    found.states = parents.len();
+    found.states = tree.count();
     found.of_nodes = world.node_table.count();
     found
 }
@@ -119,20 +119,14 @@ pub fn replay(setting: Setting, events: &[Event]) -> Result<(), Failure> {
 }
 
 fn trace(
-    parents: &[(u32, u16)],
+    tree: &StateTree<u16>,
     place: u32,
     then: &[Event],
     broken: Violation,
     setting: Setting,
 ) -> Failure {
-    let mut events: Vec<Event> = then.iter().rev().copied().collect();
-    let mut place = place;
-    while place != 0 {
-        let (parent, event) = parents[place as usize];
-        events.push(Event::unpack(event));
-        place = parent;
-    }
-    events.reverse();
+    let before = tree.events_to(place).into_iter().map(Event::unpack);
+    let events: Vec<Event> = before.chain(then.iter().copied()).collect();
     Failure { property: broken.0, description: tell(setting, &events), events }
 }
 

@@ -19,6 +19,7 @@ mod planted;
 mod progress;
 mod property;
 mod setting;
+mod state_tree;
 pub mod walk;
 mod world;
 

@@ -23,19 +23,18 @@ pub fn found_in<T>(
     })
 }
 
-/// Returns the starts of those ranges, of `seeds` seeds each, in which the error is
-/// not [found](found_in).
+/// Returns the starts of those ranges of seeds in which the error is not [found](found_in).
 pub fn missed<T>(
     fault: Fault,
-    (ranges, seeds): ([u64; 3], u64),
+    ranges: [Range<u64>; 3],
     run: impl Fn(u64) -> T,
     is_meant: impl Fn(&T) -> bool,
     is_in_order: impl Fn(&T) -> bool,
 ) -> Vec<(Fault, u64)> {
-    let is_missed = |from: &u64| {
-        let found = found_in(fault, *from..*from + seeds, &run, &is_meant, &is_in_order);
-        println!("{fault:?} from {from}: {found:?}");
+    let is_missed = |seeds: &Range<u64>| {
+        let found = found_in(fault, seeds.clone(), &run, &is_meant, &is_in_order);
+        println!("{fault:?} in {seeds:?}: {found:?}");
         found.is_none()
     };
-    ranges.into_iter().filter(is_missed).map(|from| (fault, from)).collect()
+    ranges.into_iter().filter(is_missed).map(|seeds| (fault, seeds.start)).collect()
 }

@@ -27,6 +27,7 @@ use member::WalkMember;
 pub use progress::{AGREEMENT, BEGUN, COME_TO_CUT, ONE_START, RESTS, SEQUENCE};
 
 use crate::intern::QuickHasher;
+use crate::state_tree::StateTree;
 use progress::EpochRecord;
 
 /// A member's part in a layout: node, whether it reads, whether it sends.
@@ -154,7 +155,7 @@ pub fn walk(course: WalkSetting, most: usize) -> WalkResult {
     let start = WalkState::begin(&course);
     let mut seen: HashSet<u64, BuildHasherDefault<QuickHasher>> = HashSet::default();
     seen.insert(fingerprint(&start));
-    let mut parents: Vec<(u32, WalkEvent)> = vec![(0, WalkEvent::Decide(0))];
+    let mut tree = StateTree::new();
     let mut frontier = vec![(start, 0_u32)];
     let mut found = WalkResult { states: 1, quiet: 0, met: 0, complete: true, failure: None };
     let mut can = Vec::new();
@@ -165,8 +166,7 @@ pub fn walk(course: WalkSetting, most: usize) -> WalkResult {
             if can.iter().all(|event| !world.has_to_happen(*event)) {
                 found.quiet += 1;
                 if let Err(wrong) = world.check_rest(&course) {
-                    let failure = (wrong.0, way(&parents, *place, None), format!("{world:#?}"));
-                    found.failure = Some(failure);
+                    found.failure = Some((wrong.0, tree.events_to(*place), format!("{world:#?}")));
                     return found;
                 }
             }
@@ -174,13 +174,13 @@ pub fn walk(course: WalkSetting, most: usize) -> WalkResult {
                 let mut next = world.clone();
                 found.met += usize::from(next.meets(event));
                 if let Err(wrong) = next.happen(&course, event) {
-                    let way = way(&parents, *place, Some(event));
+                    let mut way = tree.events_to(*place);
+                    way.push(event);
                     found.failure = Some((wrong.0, way, format!("{next:#?}")));
                     return found;
                 }
                 if seen.insert(fingerprint(&next)) {
-                    deeper.push((next, parents.len() as u32));
-                    parents.push((*place, event));
+                    deeper.push((next, tree.add(*place, event)));
                     found.states += 1;
                 }
             }
@@ -192,18 +192,6 @@ pub fn walk(course: WalkSetting, most: usize) -> WalkResult {
         frontier = deeper;
     }
     found
-}
-
-fn way(parents: &[(u32, WalkEvent)], place: u32, last: Option<WalkEvent>) -> Vec<WalkEvent> {
-    let mut events: Vec<WalkEvent> = last.into_iter().collect();
-    let mut place = place;
-    while place != 0 {
-        let (parent, event) = parents[place as usize];
-        events.push(event);
-        place = parent;
-    }
-    events.reverse();
-    events
 }
 
 fn fingerprint(world: &WalkState) -> u64 {

@@ -24,13 +24,13 @@ mod turn_cost;
 
 use std::collections::BTreeMap;
 
-use derecho_core::ids::{Peer, Time};
+use derecho_core::ids::Time;
 use derecho_core::link::{Evidence, Interest, Link, LinkCounters, LinkError, Sharing};
 use derecho_core::machine::{Effects, Machine, Post, PostKind};
 
 use crate::cost::CostModel;
 use crate::link::{Adversary, EvidenceRules, NetworkMode, NodeIndex, SimLink, SimNetwork};
-use crate::network::{DriverEvent, NetworkStep};
+use crate::network::{DriverEvent, NetworkStep, RungPeers};
 pub use clock::Clock;
 pub use thread::ThreadUse;
 use thread::{SimThread, TurnOutcome};
@@ -478,7 +478,7 @@ impl<M: Machine> Cluster<M> {
                 state.acts += 1;
                 self.post(node, post);
             }
-            DriverEvent::Ring { news, hints, .. } => state.link.ring(&news, &hints),
+            DriverEvent::Ring { rung, .. } => state.link.ring(&rung.news, &rung.hints),
             DriverEvent::Action { action, .. } => self.act(node, action),
         }
     }
@@ -493,11 +493,10 @@ impl<M: Machine> Cluster<M> {
     }
 
     /// Schedules the rings for peers with news, where memory is shared.
-    fn ring_at(&mut self, node: usize, at: u64, rung: (Vec<Peer>, Vec<Peer>)) {
-        let (news, hints) = rung;
-        if !news.is_empty() || !hints.is_empty() {
+    fn ring_at(&mut self, node: usize, at: u64, rung: RungPeers) {
+        if !rung.news.is_empty() || !rung.hints.is_empty() {
             let stood = self.nodes[node].stood;
-            self.drive(at, DriverEvent::Ring { node, news, hints, stood });
+            self.drive(at, DriverEvent::Ring { node, rung, stood });
         }
     }
 

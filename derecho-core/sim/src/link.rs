@@ -30,7 +30,7 @@ use derecho_core::link::{
 use derecho_core::memory::OwnRegion;
 
 use crate::cost::CostModel;
-use crate::network::{Network, NetworkStep};
+use crate::network::{Network, NetworkStep, SlowDown};
 
 /// A node of a simulated network: its index in the order in which nodes were added.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -250,7 +250,7 @@ impl SimNetwork {
     /// Slows down all later posts from one node to another: `factor` times as long, plus a random
     /// time up to `later` nanoseconds. Their order is kept. Adversarial networks only.
     pub fn hamper(&self, from: NodeIndex, to: NodeIndex, factor: u64, later: u64) {
-        self.with(|network| network.hamper(from.0, to.0, Some((factor, later))));
+        self.with(|network| network.hamper(from.0, to.0, Some(SlowDown { factor, later })));
     }
 
     /// Ends the slow-down of [`hamper`](SimNetwork::hamper).

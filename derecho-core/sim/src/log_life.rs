@@ -116,6 +116,15 @@ enum ProcessEnd {
     Spoilt,
 }
 
+/// Start of a comparison of the log with the appended messages.
+#[derive(Clone, Copy)]
+enum ComparisonStart {
+    /// After a version.
+    After(u64),
+    /// From a time on.
+    Since(u64),
+}
+
 type StepResult<T> = Result<T, ProcessEnd>;
 
 fn broken<T>(rule: &str, how: impl std::fmt::Display) -> StepResult<T> {
@@ -252,16 +261,18 @@ impl LogLife {
             );
         }
         self.messages.truncate(last as usize);
-        self.compare(&log, (log.complete_from().0 - 1, 0))?;
+        self.compare(&log, ComparisonStart::After(log.complete_from().0 - 1))?;
         self.epoch = self.epoch.max(log.tail().epoch);
         self.reported = last;
         Ok(log)
     }
 
-    /// Checks that reads after this version, or from this time on, return what was appended.
-    fn compare(&mut self, log: &StreamLog, (after, since): (u64, u64)) -> StepResult<()> {
-        let cursor =
-            if since > 0 { Ok(log.since(WallTime(since))) } else { log.after(Version(after)) };
+    /// Checks that reads from this start return what was appended.
+    fn compare(&mut self, log: &StreamLog, start: ComparisonStart) -> StepResult<()> {
+        let (cursor, after, since) = match start {
+            ComparisonStart::After(version) => (log.after(Version(version)), version, 0),
+            ComparisonStart::Since(time) => (Ok(log.since(WallTime(time))), 0, time),
+        };
         let mut cursor = match cursor {
             Ok(cursor) => cursor,
             Err(error) => return broken("prefix", error),
@@ -299,11 +310,11 @@ impl LogLife {
             4 => {
                 let first = log.complete_from().0 - 1;
                 let after = self.random.between(first, log.durable().0);
-                self.compare(log, (after, 0))
+                self.compare(log, ComparisonStart::After(after))
             }
             5 => {
                 let since = self.random.between(1000, self.time);
-                self.compare(log, (0, since))
+                self.compare(log, ComparisonStart::Since(since))
             }
             6 => self.look_at_state(log),
             _ => self.append(log),
@@ -475,7 +486,7 @@ impl LogLife {
         let dropped = log.retain(&mut self.disk, keep, WallTime(self.time));
         self.report.dropped += self.unless_excused(dropped)? as u64;
         // I-88: all messages after the pin are still there.
-        self.compare(log, (after, 0))?;
+        self.compare(log, ComparisonStart::After(after))?;
         log.unpin(pin);
         Ok(())
     }
@@ -526,7 +537,7 @@ impl LogLife {
                     );
                 }
                 self.messages.truncate(log.durable().0 as usize);
-                self.compare(&log, (log.complete_from().0 - 1, 0))?;
+                self.compare(&log, ComparisonStart::After(log.complete_from().0 - 1))?;
             }
         }
         Err(ProcessEnd::Spoilt)

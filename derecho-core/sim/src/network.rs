@@ -32,6 +32,7 @@ use crate::queue::Queue;
 use crate::random::{Random, mix};
 use control::Control;
 use fault::CutSilence;
+pub(crate) use fault::SlowDown;
 use transfer::{Lane, Transfer, TransferRef};
 
 /// Event that a driver has put into the queue.
@@ -41,9 +42,8 @@ pub(crate) enum DriverEvent {
     Turn { node: usize, thread: usize, number: u64, stood: u64 },
     /// Moment of a post within a turn; `stood` as for a turn.
     Post { node: usize, post: Post, stood: u64 },
-    /// End of a turn or an act: rings for the peers that have news, and for those that may wait for
-    /// a hint; `stood` as for a turn.
-    Ring { node: usize, news: Vec<Peer>, hints: Vec<Peer>, stood: u64 },
+    /// End of a turn or an act: bells for peers; `stood` as for a turn.
+    Ring { node: usize, rung: RungPeers, stood: u64 },
     /// Action of an application thread.
     Action { node: usize, action: u64 },
 }
@@ -56,12 +56,19 @@ impl DriverEvent {
                 DriverEvent::Turn { node, thread, number, stood }
             }
             DriverEvent::Post { node, post, .. } => DriverEvent::Post { node, post, stood },
-            DriverEvent::Ring { node, news, hints, .. } => {
-                DriverEvent::Ring { node, news, hints, stood }
-            }
+            DriverEvent::Ring { node, rung, .. } => DriverEvent::Ring { node, rung, stood },
             action @ DriverEvent::Action { .. } => action,
         }
     }
+}
+
+/// Peers whose bells a node rings at the end of a turn or an act.
+#[derive(Default)]
+pub(crate) struct RungPeers {
+    /// Peers that have news.
+    pub(crate) news: Vec<Peer>,
+    /// Peers that may wait for a hint.
+    pub(crate) hints: Vec<Peer>,
 }
 
 /// Event of the network.
@@ -152,8 +159,8 @@ struct Channel {
     cuts: u32,
     /// True for a pair that is slow in this run.
     slow: bool,
-    /// Additional temporary slow-down: factor, and maximum random delay.
-    hampered: Option<(u64, u64)>,
+    /// Additional temporary slow-down.
+    hampered: Option<SlowDown>,
     control: VecDeque<Control>,
     control_plan: u32,
     control_last: u64,
@@ -506,7 +513,7 @@ impl Network {
             delay = delay.saturating_mul(adversary.slow_factor);
         }
         match channel.hampered {
-            Some((factor, later)) => {
+            Some(SlowDown { factor, later }) => {
                 let later = self.random.between(0, later);
                 delay.saturating_mul(factor).saturating_add(later)
             }

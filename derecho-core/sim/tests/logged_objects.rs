@@ -12,8 +12,8 @@ use derecho_sim::world::objects::World;
 
 fn first(seed: u64, nodes: usize) -> (World, LogFolders) {
     let folders = LogFolders::default();
-    let over = (Rc::default(), Some(folders.clone()));
-    (World::over(Config::adversarial(seed), nodes, true, over), folders)
+    let config = Config::adversarial(seed);
+    (World::over(config, nodes, true, Rc::default(), Some(folders.clone())), folders)
 }
 
 /// Crashes all members, and starts as many others.
@@ -22,7 +22,7 @@ fn restart(mut world: World, folders: &LogFolders, (seed, life): (u64, u64)) -> 
     println!("life {life} of {seed}");
     let config = Config::adversarial(seed + 1_000_000 * life);
     let nodes = 2 + (seed + life) as usize % 2;
-    World::over(config, nodes, true, (Rc::clone(&world.checker), Some(folders.clone())))
+    World::over(config, nodes, true, Rc::clone(&world.checker), Some(folders.clone()))
 }
 
 /// Returns the number of versions of a run's objects that became durable.

@@ -20,7 +20,7 @@ fn first(seed: u64, nodes: usize) -> (World, LogFolders) {
     (checker.retention, checker.logged) = (retention(seed), true);
     let (checker, folders) = (Rc::new(RefCell::new(checker)), LogFolders::default());
     let config = Config::adversarial(seed);
-    (World::over(config, nodes, true, (checker, Some(folders.clone()))), folders)
+    (World::over(config, nodes, true, checker, Some(folders.clone())), folders)
 }
 
 /// Crashes all members, and starts as many others.
@@ -31,7 +31,7 @@ fn restart(mut world: World, folders: &LogFolders, (seed, life): (u64, u64)) -> 
     checker.borrow_mut().restart(&folders.logs(LOG));
     let config = Config::adversarial(seed + 1_000_000 * life);
     let nodes = 1 + (seed + life) as usize % 3;
-    World::over(config, nodes, true, (checker, Some(folders.clone())))
+    World::over(config, nodes, true, checker, Some(folders.clone()))
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn hosts_apart(seed: u64) -> [usize; 4] {
         world.crash_all();
         checker.borrow_mut().restart_somewhere();
         let config = Config::adversarial(seed + 1_000_000 * life);
-        world = World::over(config, 1, true, (Rc::clone(&checker), Some(folders.clone())));
+        world = World::over(config, 1, true, Rc::clone(&checker), Some(folders.clone()));
         world.run(3_000_000);
         let mut waits = false;
         while !world.has_begun() {
@@ -400,20 +400,20 @@ fn a_majority_of_the_last_view_restarts_in_a_network() {
     for seed in 0..24 {
         let SeparateDisks { checker, folders, .. } = SeparateDisks::new(seed, 0);
         let config = Config::adversarial(seed);
-        let over = (Rc::clone(&checker), Some(folders.clone()));
-        let mut world = World::with_bystanders(config, 5, 3 + seed as usize % 2, over);
+        let (bystanders, logs) = (3 + seed as usize % 2, Some(folders.clone()));
+        let mut world = World::with_bystanders(config, 5, bystanders, Rc::clone(&checker), logs);
         world.settle();
         world.flow(6);
         world.settle();
         world.crash_all();
         checker.borrow_mut().restart_somewhere();
         // Of five logs these are back; the subgroup's are the first ones.
-        let keepers = 5 - (3 + seed as usize % 2);
+        let keepers = 5 - bystanders;
         let back = 1 + seed as usize % 5;
         (back..5).for_each(|at| folders.hide(at, true));
         let config = Config::adversarial(seed + 1_000_000);
-        let over = (Rc::clone(&checker), Some(folders.clone()));
-        let mut world = World::over(config, back, false, over);
+        let (checker, logs) = (Rc::clone(&checker), Some(folders.clone()));
+        let mut world = World::over(config, back, false, checker, logs);
         world.run(300_000_000);
         let may = back >= keepers && back >= 3;
         assert_eq!(
@@ -472,8 +472,9 @@ fn harmed_log_is_completed_from_a_complete_log() {
                 let mut checker = StoreChecker::default();
                 (checker.retention, checker.logged) = (retention(seed), true);
                 let (checker, folders) = (Rc::new(RefCell::new(checker)), LogFolders::default());
-                let over = (Rc::clone(&checker), Some(folders.clone()));
-                (checker, folders, World::over(Config::adversarial(seed), 1, true, over))
+                let (config, logs) = (Config::adversarial(seed), Some(folders.clone()));
+                let world = World::over(config, 1, true, Rc::clone(&checker), logs);
+                (checker, folders, world)
             }
         };
         world.settle();
@@ -489,7 +490,7 @@ fn harmed_log_is_completed_from_a_complete_log() {
         folders.damage(damaged, LOG, at_the_end);
         checker.borrow_mut().restart_somewhere();
         let config = Config::adversarial(seed + 1_000_000);
-        let mut world = World::over(config, 1, true, (Rc::clone(&checker), Some(folders.clone())));
+        let mut world = World::over(config, 1, true, Rc::clone(&checker), Some(folders.clone()));
         world.run(3_000_000);
         world.add_one(true);
         if at_the_end {
@@ -543,7 +544,7 @@ fn group_awaits_harmed_log_with_more_records_until_operator_word() {
         folders.damage(0, LOG, false);
         checker.borrow_mut().restart_somewhere();
         let config = Config::adversarial(seed + 1_000_000);
-        let mut world = World::over(config, 2, true, (Rc::clone(&checker), Some(folders.clone())));
+        let mut world = World::over(config, 2, true, Rc::clone(&checker), Some(folders.clone()));
         while folders.count().1 > 0 {
             world.bring_back();
         }

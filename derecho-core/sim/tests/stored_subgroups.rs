@@ -156,8 +156,8 @@ fn stores_stay_consistent_if_late_joiner_learns_few_stream_ends() {
         let local = !seed.is_multiple_of(3);
         let checker = Rc::new(RefCell::new(StoreChecker::default()));
         (checker.borrow_mut().retention, checker.borrow_mut().tells) = (retention, Some(1));
-        let over = (Rc::clone(&checker), None);
-        let mut world = World::over(Config::adversarial(seed), nodes, local, over);
+        let config = Config::adversarial(seed);
+        let mut world = World::over(config, nodes, local, Rc::clone(&checker), None);
         if !world.live() {
             continue;
         }

@@ -44,6 +44,21 @@ pub(crate) struct Delivered {
 /// A topic, and one membership of it, named by its lines.
 pub(crate) type TopicMembership = (u64, RegionId);
 
+/// A reader of a topic.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TopicReader {
+    pub(crate) node: NodeId,
+    pub(crate) topic: u64,
+}
+
+/// A stream in a topic, and the number of messages written there.
+#[derive(Clone, Copy)]
+pub(crate) struct WrittenStream {
+    pub(crate) writer: Writer,
+    pub(crate) topic: u64,
+    pub(crate) count: u64,
+}
+
 /// An epoch of a topic: group, topic, and name of the epoch.
 pub(crate) type Epoch = (Generation, u64, u64);
 
@@ -186,7 +201,8 @@ impl SafetyChecker {
 
     pub(crate) fn begins(
         &mut self,
-        (node, membership): (NodeId, TopicMembership),
+        node: NodeId,
+        membership: TopicMembership,
         epoch: Epoch,
         view: u64,
         layout: &Layout,
@@ -335,24 +351,27 @@ impl SafetyChecker {
     /// Returns the missing messages, and the number of messages checked.
     pub(crate) fn missing(
         &self,
-        readers: &[(NodeId, u64)],
-        written: &[(Writer, u64, u64)],
+        readers: &[TopicReader],
+        written: &[WrittenStream],
     ) -> (Vec<String>, u64) {
         let (mut missing, mut looked_for) = (Vec::new(), 0);
-        for (reader, topic) in readers {
-            let name = self.journal.name_of(*reader);
-            let mut logs =
-                self.logs.iter().filter(|((node, (t, _)), _)| node == reader && t == topic);
-            let Some((_, log)) = logs.next_back() else {
+        for &TopicReader { node, topic } in readers {
+            let name = self.journal.name_of(node);
+            let is_own =
+                |(of, (read, _)): &(NodeId, TopicMembership)| *of == node && *read == topic;
+            let Some((_, log)) = self.logs.iter().rfind(|(key, _)| is_own(key)) else {
                 missing.push(format!("{name} has begun no epoch of topic {topic}, which it reads"));
                 continue;
             };
-            for (writer, of, count) in written.iter().filter(|(_, of, _)| of == topic) {
-                let last = log.last.get(writer).map_or(0, |last| last + 1);
+            for &WrittenStream { writer, count, .. } in
+                written.iter().filter(|it| it.topic == topic)
+            {
+                let last = log.last.get(&writer).map_or(0, |last| last + 1);
                 looked_for += count;
-                if last != *count {
+                if last != count {
                     let from = self.journal.name_of(writer.0);
-                    missing.push(format!("{name} has {last} of {count} of {from} in topic {of}"));
+                    missing
+                        .push(format!("{name} has {last} of {count} of {from} in topic {topic}"));
                 }
             }
         }

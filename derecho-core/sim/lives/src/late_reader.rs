@@ -9,6 +9,7 @@ use std::sync::Arc;
 use derecho_core::ids::NodeId;
 use derecho_core::multicast::inbox::{Inbox, Record};
 use derecho_sim::Random;
+use derecho_sim::world::ReadPace;
 
 use crate::checker::{Delivered, SafetyChecker};
 
@@ -17,6 +18,7 @@ const MOST_HELD: usize = 12;
 
 /// The late reader, see the [module](self).
 pub(crate) struct LateReader {
+    node: NodeId,
     topic: u64,
     inbox: Arc<Inbox>,
     /// Messages that the prompt reader of the same member has and this reader has not.
@@ -25,9 +27,9 @@ pub(crate) struct LateReader {
 }
 
 impl LateReader {
-    /// Creates a reader that gets everything delivered from now on.
-    pub(crate) fn new(topic: u64, inbox: Arc<Inbox>) -> LateReader {
-        LateReader { topic, inbox, due: VecDeque::new(), held: Vec::new() }
+    /// Creates a reader of this node that gets everything delivered from now on.
+    pub(crate) fn new(node: NodeId, topic: u64, inbox: Arc<Inbox>) -> LateReader {
+        LateReader { node, topic, inbox, due: VecDeque::new(), held: Vec::new() }
     }
 
     pub(crate) fn inbox(&self) -> &Arc<Inbox> {
@@ -50,35 +52,34 @@ impl LateReader {
         self.inbox.is_empty() && self.held.is_empty()
     }
 
-    /// Takes up to `count` records, holds some of them, and releases some held ones. `is_member`:
-    /// whether the host still counts the node as a member; checked after a record was read.
+    /// Takes and releases some records. `is_member`: whether the host still counts the node as a
+    /// member; checked after a record was read.
     pub(crate) fn take(
         &mut self,
-        count: u64,
-        (keeps_one_in, frees_one_in): (u64, u64),
-        (me, random): (NodeId, &mut Random),
+        pace: ReadPace,
+        random: &mut Random,
         is_member: &dyn Fn() -> bool,
         checker: &mut SafetyChecker,
     ) {
-        for _ in 0..count {
+        for _ in 0..pace.count {
             let Some(record) = self.inbox.take() else { break };
             let due = self.due.pop_front();
             let Some(what) = due.filter(|what| what.number == record.number()) else {
                 if is_member() {
-                    let (name, number) = (checker.journal.name_of(me), record.number());
+                    let (name, number) = (checker.journal.name_of(self.node), record.number());
                     let text = format!("{name} takes number {number} late, where {due:?} is due");
                     checker.record_violation("order", &text);
                 }
                 return;
             };
-            self.inspect(&record, what, me, is_member, checker, "takes late");
-            if self.held.len() < MOST_HELD && random.one_in(keeps_one_in) {
+            self.inspect(&record, what, is_member, checker, "takes late");
+            if self.held.len() < MOST_HELD && random.one_in(pace.hold_one_in) {
                 self.held.push((record, what));
             }
         }
         for (record, what) in std::mem::take(&mut self.held) {
-            self.inspect(&record, what, me, is_member, checker, "holds");
-            if !random.one_in(frees_one_in) {
+            self.inspect(&record, what, is_member, checker, "holds");
+            if !random.one_in(pace.release_one_in) {
                 self.held.push((record, what));
             }
         }
@@ -88,7 +89,6 @@ impl LateReader {
         &self,
         record: &Record,
         what: Delivered,
-        me: NodeId,
         is_member: &dyn Fn() -> bool,
         checker: &mut SafetyChecker,
         does: &str,
@@ -96,7 +96,8 @@ impl LateReader {
         let (writer, stream) = what.writer;
         let written = crate::member::content(writer, self.topic, stream, what.number);
         if record.bytes() != written && is_member() {
-            let (name, from) = (checker.journal.name_of(me), checker.journal.name_of(writer));
+            let (name, from) =
+                (checker.journal.name_of(self.node), checker.journal.name_of(writer));
             let number = what.number;
             let text = format!("{name} {does} {number} of {from} in topic {}, changed", self.topic);
             checker.record_violation("content", &text);

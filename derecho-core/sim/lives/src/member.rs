@@ -20,7 +20,7 @@ use derecho_core::multicast::geometry::Geometry;
 use derecho_core::multicast::inbox::Inbox;
 use derecho_core::multicast::subgroup::SUBGROUP_LINES;
 use derecho_core::node::NodeEvent;
-use derecho_sim::world::{GroupNode, HaltedNodes, WorldMember};
+use derecho_sim::world::{GroupNode, HaltedNodes, ReadPace, WorldMember};
 use derecho_sim::{Random, SimLink};
 
 use crate::checker::{Delivered, Epoch, SafetyChecker};
@@ -286,25 +286,24 @@ impl LifeMember {
         let Some(subgroup) = self.group().subgroup(topic) else { return };
         let inbox = self.group_mut().node_mut().add_subgroup_reader(subgroup);
         if let Some(part) = self.parts.get_mut(&topic) {
-            part.late = inbox.map(|inbox| LateReader::new(topic, inbox));
+            part.late = inbox.map(|inbox| LateReader::new(self.me, topic, inbox));
         }
     }
 
     /// Lets late readers take and release some records.
     pub(crate) fn read_late(&mut self, mut random: Random) {
-        let manners = (random.between(2, 6), random.between(2, 12));
-        let count = random.below(8);
-        self.take_late(count, manners, &mut random);
+        let (hold_one_in, release_one_in) = (random.between(2, 6), random.between(2, 12));
+        let pace = ReadPace { count: random.below(8), hold_one_in, release_one_in };
+        self.take_late(pace, &mut random);
     }
 
     /// Lets late readers take and release everything.
     pub(crate) fn read_all(&mut self) {
-        self.take_late(u64::MAX, (u64::MAX, 1), &mut Random::new(0));
+        self.take_late(ReadPace::ALL, &mut Random::new(0));
     }
 
-    fn take_late(&mut self, count: u64, manners: (u64, u64), random: &mut Random) {
+    fn take_late(&mut self, pace: ReadPace, random: &mut Random) {
         self.topics().into_iter().for_each(|topic| self.drain(topic));
-        let me = self.me;
         if self.out.is_some() {
             // The others may have continued without this member: records that it holds are no
             // longer guaranteed.
@@ -317,7 +316,7 @@ impl LifeMember {
         let mut checker = self.checker.borrow_mut();
         let here = self.parts.values_mut().filter_map(|part| part.late.as_mut());
         for late in here.chain(&mut self.left_readers) {
-            late.take(count, manners, (me, random), &is_member, &mut checker);
+            late.take(pace, random, &is_member, &mut checker);
         }
         self.left_readers.retain(|late| !late.is_done());
     }
@@ -483,10 +482,10 @@ impl LifeMember {
                     part.inbox = node.add_subgroup_reader(subgroup);
                     let late = demands && (LEAVERS_HOLD || !part.leaves);
                     let late = late.then(|| node.add_subgroup_reader(subgroup)).flatten();
-                    part.late = late.map(|inbox| LateReader::new(key, inbox));
+                    part.late = late.map(|inbox| LateReader::new(self.me, key, inbox));
                 }
-                let who = (self.me, (key, part.lines.0));
-                self.checker.borrow_mut().begins(who, part.epoch, view, &layout);
+                let membership = (key, part.lines.0);
+                self.checker.borrow_mut().begins(self.me, membership, part.epoch, view, &layout);
             }
             GroupEvent::Left { key } => {
                 self.drain(key);

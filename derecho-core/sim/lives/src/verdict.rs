@@ -15,7 +15,7 @@ use derecho_core::ids::NodeId;
 use derecho_core::membership::{MemberStatus, View};
 use derecho_sim::NodeIndex;
 
-use crate::checker::is_primary;
+use crate::checker::{TopicReader, is_primary};
 use derecho_sim::world::TIMEOUT;
 
 use crate::member::LifeMember;
@@ -257,9 +257,9 @@ impl World {
         // then lacks earlier messages.
         let mut read_before = self.readers_among(&self.awake());
         if self.injector.any_stopped() {
-            let has_begun = |(reader, topic): &(NodeId, u64)| {
-                let nodes = self.awake().into_iter().map(|node| self.member(node));
-                nodes.filter(|member| member.me == *reader).any(|member| member.reads_now(*topic))
+            let has_begun = |reader: &TopicReader| {
+                let mut nodes = self.awake().into_iter().map(|node| self.member(node));
+                nodes.any(|member| member.me == reader.node && member.reads_now(reader.topic))
             };
             read_before.retain(has_begun);
         }
@@ -306,12 +306,12 @@ impl World {
     }
 
     /// Returns the readers of all topics among these nodes.
-    fn readers_among(&self, nodes: &[NodeIndex]) -> Vec<(NodeId, u64)> {
+    fn readers_among(&self, nodes: &[NodeIndex]) -> Vec<TopicReader> {
         let Some(first) = nodes.first() else { return Vec::new() };
         let is_among = |node| nodes.iter().any(|index| self.member(*index).me == node);
         let parts = self.member(*first).group().state().0.iter();
         let reads = parts.filter(|((_, node), part)| part.reads && is_among(*node));
-        reads.map(|((topic, node), _)| (*node, *topic)).collect()
+        reads.map(|((topic, node), _)| TopicReader { node: *node, topic: *topic }).collect()
     }
 
     /// Lets late readers take the rest and release everything, so that no writer waits for them.
@@ -333,7 +333,7 @@ impl World {
                     .record_violation("liveness", "a writer is lost while nothing happens");
                 return false;
             }
-            if now.iter().zip(&before).all(|(now, before)| now.2 > before.2) {
+            if now.iter().zip(&before).all(|(now, before)| now.count > before.count) {
                 return true;
             }
             self.write_for(1);

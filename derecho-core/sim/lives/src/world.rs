@@ -13,7 +13,7 @@ use derecho_core::membership::{MemberStatus, View, WaitAnswer};
 use derecho_sim::world::{self, HaltedNodes};
 use derecho_sim::{Config, NodeIndex, Random};
 
-use crate::checker::Writer;
+use crate::checker::WrittenStream;
 use crate::fault_injector::FaultInjector;
 use crate::member::LifeMember;
 use crate::report::LifeReport;
@@ -311,13 +311,13 @@ impl World {
     }
 
     /// Returns what has been written so far: writer, topic, count.
-    pub(crate) fn writers(&self) -> Vec<(Writer, u64, u64)> {
+    pub(crate) fn writers(&self) -> Vec<WrittenStream> {
         let mut written = Vec::new();
         for node in self.living().into_iter().filter(|node| !self.injector.is_stopped(*node)) {
             let member = self.member(node);
             for topic in member.topics().into_iter().filter(|topic| member.writes(*topic)) {
                 let (stream, count) = member.written(topic);
-                written.push(((member.me, stream), topic, count));
+                written.push(WrittenStream { writer: (member.me, stream), topic, count });
             }
         }
         written

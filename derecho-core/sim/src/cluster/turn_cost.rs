@@ -3,13 +3,13 @@
 //! Owns: prices of effects, moments of posts, and the choice of the peers to ring. Never does:
 //! execute a post.
 
-use derecho_core::ids::Peer;
 use derecho_core::link::{Link, Sharing};
 use derecho_core::machine::{Effects, Post, PostKind};
 
 use super::Config;
 use crate::cost::{CostModel, whole};
 use crate::link::SimLink;
+use crate::network::RungPeers;
 
 /// Closes the regions that a machine no longer uses: no peer is counted in them any more, so no
 /// post of this turn concerns them.
@@ -22,10 +22,12 @@ pub(super) fn close_regions(link: &mut SimLink, effects: &mut Effects) {
 }
 
 /// Returns the peers to ring after a turn or an act: none where memory is copied.
-pub(super) fn rung_by(config: &Config, effects: &Effects) -> (Vec<Peer>, Vec<Peer>) {
+pub(super) fn rung_by(config: &Config, effects: &Effects) -> RungPeers {
     match config.sharing {
-        Sharing::Shared => (effects.touched().to_vec(), effects.hinted().to_vec()),
-        Sharing::Copied => (Vec::new(), Vec::new()),
+        Sharing::Shared => {
+            RungPeers { news: effects.touched().to_vec(), hints: effects.hinted().to_vec() }
+        }
+        Sharing::Copied => RungPeers::default(),
     }
 }
 

@@ -17,6 +17,15 @@ pub(super) struct CutSilence {
     cut: u32,
 }
 
+/// Temporary slow-down of the posts from one node to another.
+#[derive(Clone, Copy)]
+pub(crate) struct SlowDown {
+    /// Factor of the time that a post takes.
+    pub(crate) factor: u64,
+    /// Maximum of an additional random delay, in nanoseconds.
+    pub(crate) later: u64,
+}
+
 impl Network {
     /// Stops a node at this very moment. Its posts arrive in part.
     pub(crate) fn crash(&mut self, node: usize) {
@@ -77,9 +86,9 @@ impl Network {
         }
     }
 
-    /// Slows down later posts by a factor and a maximum random delay; `None` ends this.
-    pub(crate) fn hamper(&mut self, from: usize, to: usize, how: Option<(u64, u64)>) {
-        self.channels[from][to].hampered = how;
+    /// Slows down later posts; `None` ends this.
+    pub(crate) fn hamper(&mut self, from: usize, to: usize, hampered: Option<SlowDown>) {
+        self.channels[from][to].hampered = hampered;
         self.events += 1;
         self.note_trace(&[15, from as u64, to as u64]);
     }

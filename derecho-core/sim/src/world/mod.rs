@@ -45,6 +45,28 @@ pub trait WorldMember: Machine + Sized {
     type Setting;
 }
 
+/// Pace of a slow reader, which holds some of the records that it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadPace {
+    /// Maximum number of records that it takes in one act.
+    pub count: u64,
+    /// One of how many taken records is held; zero: none.
+    pub hold_one_in: u64,
+    /// One of how many held records is released in one act; zero: none.
+    pub release_one_in: u64,
+}
+
+impl ReadPace {
+    /// Pace of a reader that takes and releases everything.
+    pub const ALL: ReadPace = ReadPace { count: u64::MAX, hold_one_in: 0, release_one_in: 1 };
+
+    /// Returns the pace of a reader that holds some records for a long time.
+    fn random(random: &mut Random) -> ReadPace {
+        let (hold_one_in, release_one_in) = (random.between(2, 20), random.between(2, 12));
+        ReadPace { count: 6, hold_one_in, release_one_in }
+    }
+}
+
 /// A simulated cluster, the checker that observes its members, and the randomness of the run.
 pub struct World<M: WorldMember> {
     /// The nodes.

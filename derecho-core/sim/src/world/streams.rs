@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::WorldMember;
+use super::{ReadPace, WorldMember};
 use crate::{Cluster, Config, NodeIndex, Random, SimLink, StopReason};
 use derecho_core::ids::{Peer, RegionId, Time};
 use derecho_core::link::{Link, LinkEvent};
@@ -258,14 +258,13 @@ impl App {
         }
     }
 
-    /// Takes up to `count` records of each stream: one in `keep` is kept, and one in `drop` of
-    /// those kept before is released.
-    pub fn take(&mut self, random: &mut Random, count: u64, keep: u64, drop: u64) {
+    /// Takes and releases some records of each stream.
+    pub fn take(&mut self, random: &mut Random, pace: ReadPace) {
         let App { readers, violations, .. } = self;
         for reader in readers {
-            for _ in 0..count {
+            for _ in 0..pace.count {
                 match reader.take() {
-                    Ok(Some(record)) if random.one_in(keep) => reader.held.push(record),
+                    Ok(Some(record)) if random.one_in(pace.hold_one_in) => reader.held.push(record),
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(violation) => {
@@ -278,7 +277,7 @@ impl App {
                 if let Err(violation) = reader.check(&record, "held") {
                     violations.push(violation);
                 }
-                if !random.one_in(drop) {
+                if !random.one_in(pace.release_one_in) {
                     reader.held.push(record);
                 }
             }
@@ -287,7 +286,7 @@ impl App {
 
     /// Takes and releases everything.
     pub fn take_all(&mut self) {
-        self.take(&mut Random::new(0), u64::MAX, 0, 1);
+        self.take(&mut Random::new(0), ReadPace::ALL);
     }
 
     fn take_in(&mut self, event: NodeEvent) {
@@ -418,14 +417,14 @@ impl World {
         let mut random = Random::new(self.random.next_word());
         let start = self.cluster.now();
         let slow = random.between(1, 8) * 1_000;
-        let (keep, drop) = (random.between(2, 20), random.between(2, 12));
+        let pace = ReadPace::random(&mut random);
         self.cluster.inject_again(node, 0, start, move |app, now, _| {
             if now >= until || app.over {
                 app.take_all();
                 return None;
             }
-            let count = random.between(0, 6);
-            app.take(&mut random, count, keep, drop);
+            let count = random.between(0, pace.count);
+            app.take(&mut random, ReadPace { count, ..pace });
             Some(now.after(random.between(1, slow)))
         });
     }

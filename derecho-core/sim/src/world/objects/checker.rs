@@ -26,6 +26,24 @@ impl Chain {
 /// Writer of an update, and its number among the writer's updates.
 pub type Update = (NodeId, u64);
 
+/// State that an object has reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ObjectEdition {
+    pub(crate) chain: Chain,
+    /// The update that led to this state; `None` if the state was transferred.
+    pub(crate) update: Option<Update>,
+}
+
+/// A direct message, as its receiver has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceivedMessage {
+    pub(crate) from: NodeId,
+    /// View in which the message was sent.
+    pub(crate) sent_in: u64,
+    /// Number among the messages from its sender to its receiver.
+    pub(crate) number: u64,
+}
+
 /// Life of the group, object, and beginning of the object.
 type ObjectBeginning = (u64, u64, u128);
 
@@ -107,15 +125,16 @@ impl ObjectChecker {
         self.dead.insert(node);
     }
 
-    /// I-70: checks a direct message, which names the view in which it was sent and its number. A
-    /// number that is left out is a lost message (I-53).
+    /// I-70: checks a direct message that a node receives in a view with these members. A number
+    /// that is left out is a lost message (I-53).
     pub(crate) fn receives(
         &mut self,
         node: NodeId,
-        (view, members): (u64, &[NodeId]),
-        from: NodeId,
-        (sent_in, number): (u64, u64),
+        view: u64,
+        members: &[NodeId],
+        message: ReceivedMessage,
     ) {
+        let ReceivedMessage { from, sent_in, number } = message;
         self.direct_messages += 1;
         assert!(sent_in <= view, "I-70: {node:?} in {view} receives a message sent in {sent_in}");
         assert!(
@@ -130,16 +149,16 @@ impl ObjectChecker {
         );
     }
 
-    /// Checks that an object begins from a log that leads to this version, with its states up to
+    /// Checks that an object begins from a log that leads to this version. `past`: its states up to
     /// then and since.
     pub(crate) fn begins(
         &mut self,
         key: u64,
         beginning: u128,
         version: u64,
-        past: &[(Chain, Option<Update>)],
+        past: &[ObjectEdition],
     ) {
-        let led = past.iter().map(|(chain, _)| (chain.count, *chain));
+        let led = past.iter().map(|it| (it.chain.count, it.chain));
         let led: BTreeMap<u64, Chain> = led.filter(|it| it.0 <= version).collect();
         let last = led.get(&version).copied();
         let from = |((_, of, _), line): &(&ObjectBeginning, &BTreeMap<u64, Chain>)| {
@@ -159,13 +178,8 @@ impl ObjectChecker {
     }
 
     /// Checks an object that has reached this version.
-    pub(crate) fn edition(
-        &mut self,
-        key: u64,
-        beginning: u128,
-        chain: Chain,
-        update: Option<Update>,
-    ) {
+    pub(crate) fn edition(&mut self, key: u64, beginning: u128, edition: ObjectEdition) {
+        let ObjectEdition { chain, update } = edition;
         if let Some(update) = update {
             let updates = self.updates.entry((self.life, key, beginning)).or_default();
             let version = *updates.entry(update).or_insert(chain.count);

@@ -27,7 +27,7 @@ use derecho_core::replicated::{Object, ObjectPosition};
 use derecho_core::storage::log_port::LogPort;
 
 use super::World;
-use super::checker::{Chain, ObjectChecker, Update};
+use super::checker::{Chain, ObjectChecker, ObjectEdition, ReceivedMessage};
 use crate::world::group::OwnFolder;
 use crate::world::log_folders::FoundLog;
 use crate::world::{GroupMember, GroupNode, GroupSetting, WorldMember};
@@ -39,7 +39,7 @@ pub struct ChainObject {
     pub chain: Chain,
     ballast: usize,
     /// States since the last check.
-    past: RefCell<Vec<(Chain, Option<Update>)>>,
+    past: RefCell<Vec<ObjectEdition>>,
 }
 
 impl ChainObject {
@@ -52,7 +52,8 @@ impl Object for ChainObject {
     fn apply(&mut self, from: NodeId, message: &[u8]) -> Vec<u8> {
         self.chain = self.chain.with(from, message);
         let number = message.first_chunk().map(|word| u64::from_le_bytes(*word));
-        self.past.borrow_mut().push((self.chain, number.map(|number| (from, number))));
+        let update = number.map(|number| (from, number));
+        self.past.borrow_mut().push(ObjectEdition { chain: self.chain, update });
         self.chain.sum.to_le_bytes().to_vec()
     }
 
@@ -73,7 +74,7 @@ impl Object for ChainObject {
         assert!(bytes[..self.ballast].iter().all(|byte| *byte == 7));
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         self.chain = Chain { sum: word(self.ballast), count: word(self.ballast + 8) };
-        *self.past.borrow_mut() = vec![(self.chain, None)];
+        *self.past.borrow_mut() = vec![ObjectEdition { chain: self.chain, update: None }];
         true
     }
 
@@ -105,6 +106,15 @@ pub fn declarations(logged: bool) -> Arc<[Declaration]> {
 /// Number of objects.
 fn objects() -> usize {
     3
+}
+
+/// Object to which a message is about to be applied.
+#[derive(Clone, Copy)]
+struct ObjectBefore {
+    key: u64,
+    position: ObjectPosition,
+    /// Number of its updates.
+    count: u64,
 }
 
 /// A member of a group with replicated objects.
@@ -228,16 +238,20 @@ impl TestMember {
             match &item {
                 ShardEvent::View { view, .. } => self.view = view.number,
                 ShardEvent::Message { key, .. } => {
-                    let at =
-                        self.object_host.object(*key).map(|(at, links)| (at, links.chain.count));
-                    applied = Some((*key, at));
+                    let before = self.object_host.object(*key);
+                    applied = before.map(|(position, links)| ObjectBefore {
+                        key: *key,
+                        position,
+                        count: links.chain.count,
+                    });
                 }
                 ShardEvent::Direct { from, message: ObjectMessage::Say { bytes, .. }, .. } => {
                     let word =
                         |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
                     let mut checker = self.checker.borrow_mut();
-                    let here = (self.view, self.object_host.members());
-                    checker.receives(self.me, here, *from, (word(0), word(8)));
+                    let message =
+                        ReceivedMessage { from: *from, sent_in: word(0), number: word(8) };
+                    checker.receives(self.me, self.view, self.object_host.members(), message);
                 }
                 _ => {}
             }
@@ -264,7 +278,9 @@ impl TestMember {
         self.machine_mut().perform(requests, effects);
     }
 
-    fn judge(&mut self, applied: Option<(u64, Option<(ObjectPosition, u64)>)>) {
+    /// Reports events and objects to the checker. `applied`: the object to which a message may have
+    /// been applied, as it was before.
+    fn judge(&mut self, applied: Option<ObjectBefore>) {
         let checker = Rc::clone(&self.checker);
         let mut checker = checker.borrow_mut();
         while let Some(occasion) = self.object_host.next_event() {
@@ -300,20 +316,18 @@ impl TestMember {
         }
         for key in self.keys().into_iter().filter(|key| shard_of(*key).0 < 2) {
             let now = self.object_host.object(key);
-            if let Some((of, Some((before, count)))) = applied
+            if let Some(before) = applied.filter(|before| before.key == key)
                 && let Some((after, links)) = now
-                && of == key
-                && links.chain.count > count
+                && links.chain.count > before.count
             {
-                checker.applies(self.me, key, before, after);
+                checker.applies(self.me, key, before.position, after);
             }
             if let (Some((at, links)), true) = (now, self.base.folder.is_some()) {
                 let mut past = links.past.borrow_mut();
                 if let Some(version) = self.begins.remove(&key) {
                     checker.begins(key, at.beginning, version, &past);
                 }
-                let had = |(chain, update)| checker.edition(key, at.beginning, chain, update);
-                past.drain(..).for_each(had);
+                past.drain(..).for_each(|it| checker.edition(key, at.beginning, it));
                 let status = self.object_host.log_status(key).unwrap();
                 assert_eq!(status.object_version.map(|it| it.version), Some(links.chain.count));
                 checker.durable(key, at.beginning, status.durable);

@@ -25,7 +25,7 @@ const SALT: u64 = 0x0b1ec7;
 impl World {
     /// Creates a group of `nodes` nodes on one host, or of as many founders in a network.
     pub fn new(config: Config, nodes: usize, local: bool) -> World {
-        World::over(config, nodes, local, (Rc::default(), None))
+        World::over(config, nodes, local, Rc::default(), None)
     }
 
     /// Creates a group over these logs, with the knowledge of this checker.
@@ -33,7 +33,8 @@ impl World {
         config: Config,
         nodes: usize,
         local: bool,
-        (checker, folders): (Rc<RefCell<ObjectChecker>>, Option<LogFolders>),
+        checker: Rc<RefCell<ObjectChecker>>,
+        folders: Option<LogFolders>,
     ) -> World {
         let mut world = World::of_group(config, SALT, checker, folders);
         world.setting.founders = if local { 0 } else { nodes };

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use derecho_core::group::report::StreamId;
 use derecho_core::ids::NodeId;
 use derecho_core::storage::log_tasks::message_of;
-use derecho_core::storage::store::{KeyLiveness, StoreRetention};
+use derecho_core::storage::store::{KeyLiveness, Store, StoreRetention};
 
 use super::member::{BESIDE, key_of, says_of, time_of};
 use crate::world::log_folders::FoundLog;
@@ -71,11 +71,6 @@ pub struct StoreChecker {
     comes_back: bool,
     /// Length of the order with which it continued after the last crash of all.
     began: usize,
-}
-
-/// Whether nothing is kept of a key.
-fn is_none_of(kept: &[usize], order: &[(RecordId, u8)], key: u8) -> bool {
-    kept.iter().all(|at| order[*at].1 != key)
 }
 
 impl StoreChecker {
@@ -184,6 +179,11 @@ impl StoreChecker {
         &self.contents[&self.order[place].0]
     }
 
+    /// Whether nothing is kept of a key.
+    fn is_none_of(&self, kept: &[usize], key: u8) -> bool {
+        kept.iter().all(|at| self.order[*at].1 != key)
+    }
+
     /// Removes the kept records of keys that are over by now (I-240).
     fn clean(&self, kept: &mut Vec<usize>, now: usize) {
         let Some(delay) = self.retention.cleanup else { return };
@@ -196,7 +196,7 @@ impl StoreChecker {
                     let is_over = match says_of(self.record(*last)) {
                         KeyLiveness::Alive => false,
                         KeyLiveness::NotAlive => true,
-                        KeyLiveness::Companion => is_none_of(kept, &self.order, key ^ BESIDE),
+                        KeyLiveness::Companion => self.is_none_of(kept, key ^ BESIDE),
                     };
                     is_over && time_of(self.record(*last)) + delay <= time_of(self.record(now))
                 })
@@ -275,15 +275,12 @@ impl StoreChecker {
         self.kept.insert(node, kept);
     }
 
-    pub(crate) fn knows_over(&mut self, node: NodeId, over: &[(u64, StreamId)]) {
-        let mut over = over.to_vec();
+    /// Records the ended streams and the number of messages of a member's store at the end.
+    pub(crate) fn ends_with(&mut self, node: NodeId, store: &Store) {
+        let mut over = store.ended_streams().to_vec();
         over.sort();
         self.over.insert(node, over);
-    }
-
-    /// Records the number of messages that a member's store counts at the end.
-    pub(crate) fn counts(&mut self, node: NodeId, version: u64) {
-        self.versions.insert(node, version);
+        self.versions.insert(node, store.version());
     }
 
     /// Checks that all members have counted the same number and, while nothing was lost, all

@@ -30,7 +30,7 @@ impl World {
     pub fn new(config: Config, nodes: usize, local: bool, retention: StoreRetention) -> World {
         let mut checker = StoreChecker::default();
         checker.retention = retention;
-        World::over(config, nodes, local, (Rc::new(RefCell::new(checker)), None))
+        World::over(config, nodes, local, Rc::new(RefCell::new(checker)), None)
     }
 
     /// Creates a group over these logs, with the knowledge of this checker.
@@ -38,7 +38,8 @@ impl World {
         config: Config,
         nodes: usize,
         local: bool,
-        (checker, folders): (Rc<RefCell<StoreChecker>>, Option<LogFolders>),
+        checker: Rc<RefCell<StoreChecker>>,
+        folders: Option<LogFolders>,
     ) -> World {
         let mut world = World::of_group(config, SALT, checker, folders);
         world.setting.founders = if local { 0 } else { nodes };
@@ -58,9 +59,10 @@ impl World {
         config: Config,
         nodes: usize,
         bystanders: usize,
-        over: (Rc<RefCell<StoreChecker>>, Option<LogFolders>),
+        checker: Rc<RefCell<StoreChecker>>,
+        folders: Option<LogFolders>,
     ) -> World {
-        let mut world = World::over(config, 0, false, over);
+        let mut world = World::over(config, 0, false, checker, folders);
         world.setting.founders = nodes;
         let all: Vec<NodeIndex> = (0..nodes).map(|_| world.add_node(true)).collect();
         for (at, node) in all.into_iter().enumerate() {

@@ -91,8 +91,8 @@ impl NetworkedCounts {
         let (checker, folders) =
             (Rc::new(RefCell::new(StoreChecker::default())), LogFolders::separate());
         (checker.borrow_mut().retention, checker.borrow_mut().logged) = (retention(seed), true);
-        let over = (Rc::clone(&checker), Some(folders.clone()));
-        let mut world = World::over(config(seed, 0), 3 + seed as usize % 3, false, over);
+        let (nodes, logs) = (3 + seed as usize % 3, Some(folders.clone()));
+        let mut world = World::over(config(seed, 0), nodes, false, Rc::clone(&checker), logs);
         // Founders wait for each other without an end.
         world.settle();
         for life in 1..4 {
@@ -109,13 +109,13 @@ impl NetworkedCounts {
             if checker.borrow().lost && !world.living().is_empty() {
                 break;
             }
-            world = self.restart(world, &folders, (seed, life));
+            world = self.restart(world, seed, life);
         }
         world.heal();
         world.run(20_000_000);
         world.end_evicted();
         if world.living().is_empty() {
-            world = self.restart(world, &folders, (seed, 4));
+            world = self.restart(world, seed, 4);
         }
         while world.bring_back() {}
         world.settle();
@@ -135,18 +135,14 @@ impl NetworkedCounts {
     }
 
     /// Crashes all. Some come back, and then the others one by one until the group begins.
-    fn restart(
-        &mut self,
-        mut world: World,
-        folders: &LogFolders,
-        (seed, life): (u64, u64),
-    ) -> World {
+    fn restart(&mut self, mut world: World, seed: u64, life: u64) -> World {
+        let folders = world.setting.folders.clone().expect("its members keep logs");
         world.crash_all();
         let checker = Rc::clone(&world.checker);
         checker.borrow_mut().restart_somewhere();
         let back = 1 + world.random.below(folders.count().0 as u64) as usize;
-        let over = (checker, Some(folders.clone()));
-        let mut world = World::over(config(seed, life), back, false, over);
+        let logs = Some(folders.clone());
+        let mut world = World::over(config(seed, life), back, false, checker, logs);
         world.run(3_000_000);
         while !world.has_begun() {
             let is_back = world.bring_back();

@@ -37,18 +37,19 @@ pub struct SeparateDisks {
 impl SeparateDisks {
     /// Creates a group of `nodes` nodes on one host.
     pub fn new(seed: u64, nodes: usize) -> SeparateDisks {
-        SeparateDisks::over(seed, |config, over| World::over(config, nodes, true, over))
+        SeparateDisks::over(seed, |config, checker, folders| {
+            World::over(config, nodes, true, checker, Some(folders))
+        })
     }
 
     fn over(
         seed: u64,
-        world: impl FnOnce(Config, (Rc<RefCell<StoreChecker>>, Option<LogFolders>)) -> World,
+        world: impl FnOnce(Config, Rc<RefCell<StoreChecker>>, LogFolders) -> World,
     ) -> SeparateDisks {
         let mut checker = StoreChecker::default();
         (checker.retention, checker.logged) = (retention(seed), true);
         let (checker, folders) = (Rc::new(RefCell::new(checker)), LogFolders::separate());
-        let over = (Rc::clone(&checker), Some(folders.clone()));
-        let world = world(Config::adversarial(seed), over);
+        let world = world(Config::adversarial(seed), Rc::clone(&checker), folders.clone());
         SeparateDisks { seed, checker, folders, world }
     }
 
@@ -56,8 +57,9 @@ impl SeparateDisks {
     /// second one crashes, and the first one continues. Also returns the number of durable messages
     /// at the crash.
     pub fn with_crashed_holder(seed: u64) -> (SeparateDisks, usize) {
-        let world = |config, over| World::with_bystanders(config, 5, 3, over);
-        let mut separate = SeparateDisks::over(seed, world);
+        let mut separate = SeparateDisks::over(seed, |config, checker, folders| {
+            World::with_bystanders(config, 5, 3, checker, Some(folders))
+        });
         let world = &mut separate.world;
         world.settle();
         world.flow(6);
@@ -79,23 +81,23 @@ impl SeparateDisks {
 
     /// Crashes all, and brings back one without this folder; it waits, by this rule.
     pub fn restart_without(&mut self, hidden: usize, life: u64, rule: &str) {
-        self.restart(hidden, (life, 1, true), rule);
+        self.restart(hidden, life, true, rule);
     }
 
     /// Crashes all members of a networked group, and brings back all but the one with this folder;
     /// they wait (I-106).
     pub fn restart_in_a_network(&mut self, hidden: usize) {
-        let others = self.folders.count().0 - 1;
-        self.restart(hidden, (1, others, false), "I-106");
+        self.restart(hidden, 1, false, "I-106");
     }
 
-    fn restart(&mut self, hidden: usize, (life, nodes, local): (u64, usize, bool), rule: &str) {
+    fn restart(&mut self, hidden: usize, life: u64, local: bool, rule: &str) {
         let SeparateDisks { seed, checker, folders, world } = self;
+        let nodes = if local { 1 } else { folders.count().0 - 1 };
         world.crash_all();
         checker.borrow_mut().restart_somewhere();
         folders.hide(hidden, true);
         let config = Config::adversarial(*seed + life * 1_000_000);
-        *world = World::over(config, nodes, local, (Rc::clone(checker), Some(folders.clone())));
+        *world = World::over(config, nodes, local, Rc::clone(checker), Some(folders.clone()));
         world.run(300_000_000);
         assert!(
             !world.has_begun(),

@@ -196,7 +196,8 @@ impl DeliveryChecker {
     /// next expected number of each writer.
     pub fn deliver(
         &mut self,
-        (node, epoch): (usize, EpochId),
+        node: usize,
+        epoch: EpochId,
         (writer, number): Message,
         next: &mut BTreeMap<usize, u64>,
     ) {
@@ -297,7 +298,7 @@ mod tests {
         for (node, numbers) in delivered.into_iter().enumerate() {
             let mut next = BTreeMap::new();
             for number in numbers {
-                checker.deliver((node, (0, 1)), (0, *number), &mut next);
+                checker.deliver(node, (0, 1), (0, *number), &mut next);
             }
             checker.finishes(node, (0, 1));
         }

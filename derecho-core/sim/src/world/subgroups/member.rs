@@ -23,9 +23,9 @@ use super::checker::{DeliveryChecker, Writer};
 use super::part::{Readers, SendState, SubgroupPart};
 use super::posts::{post, take_posts};
 use super::scenario::{Pace, Scenario};
-use crate::world::WorldMember;
 use crate::world::group::SingleThreadBarrier;
 use crate::world::ordered::{FaultMoment, Rule};
+use crate::world::{ReadPace, WorldMember};
 use crate::{Random, SimLink};
 
 /// Planted fault, which acts before and after each turn of its member.
@@ -212,7 +212,8 @@ impl SubgroupMember {
     pub(super) fn write(
         &mut self,
         subgroup: usize,
-        (random, pace): (&mut Random, Pace),
+        random: &mut Random,
+        pace: Pace,
         effects: &mut Effects,
     ) -> bool {
         let (part, checker) = (&mut self.parts[subgroup], &mut *self.checker.borrow_mut());
@@ -244,10 +245,10 @@ impl SubgroupMember {
         let open = self.parts.iter().filter(is_open).filter(|part| part.sending.is_some());
         let open: Vec<usize> = open.map(|part| part.subgroup).collect();
         if let Some(subgroup) = open.get(*preferred % open.len().max(1)) {
-            self.write(*subgroup, (random, Pace::ALTERNATING), effects);
+            self.write(*subgroup, random, Pace::ALTERNATING, effects);
         }
         if random.one_in(3) {
-            self.take(random, (0, 0, 3));
+            self.take(random, ReadPace { count: 0, hold_one_in: 0, release_one_in: 3 });
         }
     }
 
@@ -258,16 +259,15 @@ impl SubgroupMember {
         is_done
     }
 
-    /// Makes the slow readers take up to `count` records: one in `keep` is kept, and one in `drop`
-    /// of those kept before is released.
-    pub(super) fn take(&mut self, random: &mut Random, (count, keep, drop): (u64, u64, u64)) {
+    /// Makes the slow readers take and release some records.
+    pub(super) fn take(&mut self, random: &mut Random, pace: ReadPace) {
         let checker = &mut self.checker.borrow_mut();
-        self.parts.iter_mut().for_each(|part| part.take(random, (count, keep, drop), checker));
+        self.parts.iter_mut().for_each(|part| part.take(random, pace, checker));
     }
 
     /// Takes and releases everything.
     pub fn take_all(&mut self) {
-        self.take(&mut Random::new(0), (u64::MAX, 0, 1));
+        self.take(&mut Random::new(0), ReadPace::ALL);
     }
 
     /// Makes the fast readers take every delivered record; the slow ones too, where these hold
@@ -278,8 +278,9 @@ impl SubgroupMember {
         if let Some(random) = &mut self.holding {
             // A held record keeps its subgroup active, and most of them are to rest.
             let held: usize = self.parts.iter().map(SubgroupPart::held).sum();
-            let keep = if checker.over || held > 2 { 0 } else { 6 };
-            self.parts.iter_mut().for_each(|part| part.take(random, (u64::MAX, keep, 0), checker));
+            let hold_one_in = if checker.over || held > 2 { 0 } else { 6 };
+            let pace = ReadPace { count: u64::MAX, hold_one_in, release_one_in: 0 };
+            self.parts.iter_mut().for_each(|part| part.take(random, pace, checker));
         }
     }
 

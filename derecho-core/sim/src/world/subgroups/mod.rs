@@ -40,6 +40,7 @@ use std::rc::Rc;
 use derecho_core::ids::Time;
 use derecho_core::link::Link;
 
+use super::ReadPace;
 use super::ordered::Message;
 pub use super::ordered::{FaultMoment, Rule};
 use crate::{Cluster, Config, NodeIndex, Random, StopReason};
@@ -176,7 +177,7 @@ impl World {
         self.member_mut(node).parts[subgroup].writes = true;
         let now = self.cluster.now();
         self.cluster.inject_again(NodeIndex(node), 0, now, move |member, now, effects| {
-            let is_over = member.write(subgroup, (&mut random, pace), effects);
+            let is_over = member.write(subgroup, &mut random, pace, effects);
             (!is_over).then(|| now.after(random.between(1, pace.pause_ns) + member.lull()))
         });
     }
@@ -185,15 +186,15 @@ impl World {
     fn start_reader(&mut self, node: usize) {
         let mut random = Random::new(self.random.next_word());
         let slow = random.between(1, 8) * 1_000;
-        let (keep, drop) = (random.between(2, 20), random.between(2, 12));
+        let pace = ReadPace::random(&mut random);
         let now = self.cluster.now();
         self.cluster.inject_again(NodeIndex(node), 0, now, move |member, now, _| {
             if member.checker.borrow().over {
                 member.take_all();
                 return None;
             }
-            let count = random.between(0, 6);
-            member.take(&mut random, (count, keep, drop));
+            let count = random.between(0, pace.count);
+            member.take(&mut random, ReadPace { count, ..pace });
             Some(now.after(random.between(1, slow) + member.lull()))
         });
     }

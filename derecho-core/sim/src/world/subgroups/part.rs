@@ -13,6 +13,7 @@ use super::arrivals::ArrivedEntries;
 use super::checker::{DecidedEpoch, DeliveryChecker, EpochId};
 use super::scenario::Pace;
 use crate::Random;
+use crate::world::ReadPace;
 use crate::world::ordered::{Message, Rule, fill};
 
 /// Number of acts for which a forgotten claim stays open.
@@ -221,17 +222,16 @@ impl SubgroupPart {
         true
     }
 
-    /// Makes the slow readers take up to `count` records: one in `keep` is kept, and one in `drop`
-    /// of those kept before is released.
+    /// Makes the slow readers take and release some records.
     pub(super) fn take(
         &mut self,
         random: &mut Random,
-        (count, keep, drop): (u64, u64, u64),
+        pace: ReadPace,
         checker: &mut DeliveryChecker,
     ) {
         let node = self.node;
         for readers in &mut self.readers {
-            for _ in 0..count {
+            for _ in 0..pace.count {
                 let Some(record) = readers.slow.take() else { break };
                 let (due, at) = (readers.history.get(readers.count), readers.count);
                 let writer = readers.names[&record.sender()];
@@ -242,12 +242,12 @@ impl SubgroupPart {
                 }
                 readers.count += 1;
                 checker.inspect(node, writer, &record, "taken");
-                if random.one_in(keep) {
+                if random.one_in(pace.hold_one_in) {
                     readers.held.push((writer, record));
                 }
             }
             for (writer, record) in std::mem::take(&mut readers.held) {
-                if random.one_in(drop) {
+                if random.one_in(pace.release_one_in) {
                     checker.inspect(node, writer, &record, "released");
                 } else {
                     readers.held.push((writer, record));
@@ -264,7 +264,7 @@ impl SubgroupPart {
                 checker.inspect(self.node, writer, &record, "delivered");
                 let epoch = (self.subgroup, self.epoch.expect("only members deliver"));
                 let message = (writer, record.number());
-                checker.deliver((self.node, epoch), message, &mut readers.next);
+                checker.deliver(self.node, epoch, message, &mut readers.next);
                 readers.history.push(message);
             }
         }
