@@ -41,7 +41,7 @@ impl LoneNode {
         let memory = SenderMemory::new(OwnRegion::heap(geometry.words()), geometry);
         let stream = node.fresh_region();
         node.add_stream(stream, memory.clone(), &mut effects);
-        node.subscribe(StreamOrigin::Own, stream).expect("the first subscription");
+        node.subscribe(StreamOrigin::Own, stream, 0).expect("the first subscription");
         let inbox = loop {
             node.turn(Time(0), &mut effects);
             effects.clear();
