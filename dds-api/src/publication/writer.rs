@@ -126,8 +126,8 @@ impl<T: TopicData> DataWriter<T> {
         self.name_in_domain()
     }
 
-    /// Number of matched readers: each sample that is written from now on reaches them. The number is
-    /// that of [`publication_matched_status`](Self::publication_matched_status).
+    /// Number of matched readers: each sample that is written from now on reaches them. The number
+    /// is that of [`publication_matched_status`](Self::publication_matched_status).
     pub fn matched_readers(&self) -> usize {
         self.shared.board.matched_readers()
     }

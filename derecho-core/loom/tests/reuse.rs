@@ -35,7 +35,9 @@ fn pair(entries: u64, chunks: u64) -> Pair {
     let waker = std::sync::Arc::new(|| {});
     let replica = memory.replica();
     let mut receiver = TetheredReceiver::new(replica, geometry, line, None, waker);
-    let from = stream.add_reader(None, None, ReaderName { subscription: READER, entity: 0 }, Some(ReaderLine { acks: acks.replica(), line: 0 })).unwrap();
+    let name = ReaderName { subscription: READER, entity: 0 };
+    let line = ReaderLine { acks: acks.replica(), line: 0 };
+    let from = stream.add_reader(None, None, name, Some(line)).unwrap();
     receiver.start(from.entry, from.message, &mut Effects::new());
     Pair { memory, lines, stream, receiver, acks }
 }

@@ -15,7 +15,6 @@ use derecho_core::storage::store_set::StoreSet;
 
 use super::{AtomicTopics, DomainGroup, OrderedReader, TopicMembership};
 use crate::mapping::kept_replay::ReplayControl;
-use crate::mapping::level::TopicLevel;
 use crate::mapping::shares::{ReaderSource, SourceId};
 
 impl AtomicTopics {
@@ -23,7 +22,7 @@ impl AtomicTopics {
     pub(in crate::mapping) fn changed(&mut self, domain: &mut DomainGroup) {
         self.stores.changed(domain);
         // I-232: the holders may have changed.
-        let is_kept = |membership: &TopicMembership| membership.level == TopicLevel::Kept;
+        let is_kept = |membership: &TopicMembership| membership.level.is_kept();
         let kept = self.memberships.iter().filter(|(_, all)| all.front().is_some_and(is_kept));
         self.unsettled.extend(kept.map(|(key, _)| *key));
         // A reader that waited for the end of what delivery was for may go on in the same epoch.

@@ -15,7 +15,6 @@ use super::{AtomicTopics, DomainGroup, TopicMembership, announce};
 use crate::mapping::endpoint::Endpoint;
 use crate::mapping::ignored::IgnoredEntities;
 use crate::mapping::known_writers::KnownWriters;
-use crate::mapping::level::TopicLevel;
 
 impl AtomicTopics {
     /// Updates the knowledge of a topic's readers about writers, after a change of its endpoints.
@@ -86,13 +85,10 @@ impl AtomicTopics {
         let membership = self.memberships.get(&key).and_then(VecDeque::front);
         let membership = membership.filter(|membership| membership.writers.contains_key(&writer));
         let Some(membership) = membership else { return BTreeSet::new() };
-        let holders = domain.state().holders(key);
-        match holders.filter(|_| membership.level == TopicLevel::Kept) {
+        match domain.state().holders(key) {
             // I-232: a newcomer may receive the samples that are kept at its arrival, and not all
             // samples that are written now.
             Some(holders) => holders.names().iter().copied().collect(),
-            // A member of a topic that is kept may have only writers at first. It does not become a
-            // member again with its first reader.
             None => {
                 let begun = membership.begun.iter().copied();
                 begun.filter(|node| domain.reads_on(key, *node)).collect()

@@ -20,7 +20,8 @@ fn pair() -> Pair {
     let geometry = smallest(4, 2);
     let memory = memory(geometry);
     let mut stream = Stream::new(memory.clone(), RegionId(16));
-    let from = stream.add_reader(None, None, ReaderName { subscription: 5, entity: 0 }, None).unwrap();
+    let name = ReaderName { subscription: 5, entity: 0 };
+    let from = stream.add_reader(None, None, name, None).unwrap();
     let mut reader =
         UntetheredReceiver::new(memory.replica(), geometry, std::sync::Arc::new(|| {}));
     reader.start(from.entry, from.message);
