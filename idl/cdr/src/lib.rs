@@ -92,7 +92,7 @@ pub mod derived {
     pub use crate::key::{ShortKey, keys_fit_hash};
     pub use crate::path::bounds_of;
     pub use crate::plain::{PlainPart, clear_between, have_padding, parts_in_order};
-    pub use crate::recursion::{ValueNode, default_case};
+    pub use crate::recursion::{ValueGraph, ValueNode};
     pub use crate::reflect::discriminator_of;
     pub use crate::structure::{
         are_unique, deserialize_struct, join_ids, key_ids_of_base, serialize_struct, sort_ids,

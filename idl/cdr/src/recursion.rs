@@ -17,7 +17,8 @@ pub enum ValueNode {
 }
 
 impl ValueNode {
-    fn parts(&self) -> Vec<usize> {
+    /// Returns the types of which a value may have one in place.
+    pub fn parts(&self) -> Vec<usize> {
         match self {
             Self::All(parts) => parts.clone(),
             Self::One(cases) => cases.iter().copied().flatten().collect(),
@@ -25,31 +26,48 @@ impl ValueNode {
     }
 }
 
-/// Returns the case of a union's default value; `None` if the union has no finite value. The
-/// union's own default selects the case `preferred`, if any.
-///
-/// Defaults that are made by this choice end: a case that can lead back to its union is chosen
-/// only if all can, and then has a lower rank than the union.
-pub fn default_case(nodes: &[ValueNode], union: usize, preferred: Option<usize>) -> Option<usize> {
-    let ValueNode::One(cases) = &nodes[union] else { return None };
-    let mut users = vec![Vec::new(); nodes.len()];
-    for (user, node) in nodes.iter().enumerate() {
-        for part in node.parts() {
-            users[part].push(user);
-        }
-    }
-    let (ranks, returning) = (ranks(nodes, &users), containing(union, &users));
-    // A case without parts ends at once.
-    let rank = |case: usize| cases[case].map_or(Some(0), |of| ranks[of]);
-    let returns = |case: usize| cases[case].is_some_and(|of| returning[of]);
-    let mut candidates = preferred.into_iter().chain(0..cases.len());
-    candidates
-        .find(|&case| rank(case).is_some() && !returns(case))
-        .or_else(|| (0..cases.len()).filter(|&case| rank(case).is_some()).min_by_key(|&c| rank(c)))
+/// Types with what is known of all of their values.
+pub struct ValueGraph {
+    nodes: Vec<ValueNode>,
+    /// Types that have the type in place, by its number.
+    users: Vec<Vec<usize>>,
+    /// Fewest types within each other in a value of each type; `None` if all values are infinite.
+    ranks: Vec<Option<usize>>,
 }
 
-/// Returns the fewest types within each other in a value of each type; `None` if all values of
-/// the type are infinite.
+impl ValueGraph {
+    /// Examines types, which refer to each other by their places in the list.
+    pub fn new(nodes: Vec<ValueNode>) -> Self {
+        let mut users = vec![Vec::new(); nodes.len()];
+        for (user, node) in nodes.iter().enumerate() {
+            for part in node.parts() {
+                users[part].push(user);
+            }
+        }
+        let ranks = ranks(&nodes, &users);
+        Self { nodes, users, ranks }
+    }
+
+    /// Returns the case of a union's default value; `None` if the union has no finite value. The
+    /// union's own default selects the case `preferred`, if any.
+    ///
+    /// Defaults that are made by this choice end: a case that can lead back to its union is chosen
+    /// only if all can, and then has a lower rank than the union.
+    pub fn default_case(&self, union: usize, preferred: Option<usize>) -> Option<usize> {
+        let ValueNode::One(cases) = &self.nodes[union] else { return None };
+        let returning = containing(union, &self.users);
+        // A case without parts ends at once.
+        let rank = |case: usize| cases[case].map_or(Some(0), |of| self.ranks[of]);
+        let returns = |case: usize| cases[case].is_some_and(|of| returning[of]);
+        let mut candidates = preferred.into_iter().chain(0..cases.len());
+        candidates.find(|&case| rank(case).is_some() && !returns(case)).or_else(|| {
+            let finite = (0..cases.len()).filter(|&case| rank(case).is_some());
+            finite.min_by_key(|&case| rank(case))
+        })
+    }
+}
+
+/// Returns the ranks of all types, beginning with those of types that end at once.
 fn ranks(nodes: &[ValueNode], users: &[Vec<usize>]) -> Vec<Option<usize>> {
     let mut missing: Vec<usize> = nodes.iter().map(|node| node.parts().len()).collect();
     let mut ranks = vec![None; nodes.len()];

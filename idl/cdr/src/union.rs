@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use crate::recursion::{default_case, value_nodes};
+use crate::recursion::{ValueGraph, value_nodes};
 use crate::sorting::{is_ascending, sorted};
 use crate::structure::require_end;
 use crate::{
@@ -273,8 +273,8 @@ pub fn default_union<T: DdsUnion>(chosen: &OnceLock<usize>) -> T {
     let label = T::default_discriminator().label();
     let selected = case_of::<T>(label);
     let case = *chosen.get_or_init(|| {
-        let nodes = value_nodes(descriptor_of::<T>());
-        default_case(&nodes, 0, selected).unwrap_or_else(|| {
+        let values = ValueGraph::new(value_nodes(descriptor_of::<T>()));
+        values.default_case(0, selected).unwrap_or_else(|| {
             panic!("the union `{}` has no finite value: each case contains another", T::TYPE_NAME)
         })
     });

@@ -4,9 +4,10 @@
 //! encoding. Never knows the origin of the type.
 
 use idl_cdr::MAX_DEPTH;
+use idl_cdr::derived::ValueGraph;
 
 use crate::TypeObjectError;
-use crate::data::layout::{are_labels, default_case};
+use crate::data::layout::{are_labels, default_case_among, value_graph};
 use crate::model::{BitField, NodeKind, Primitive, Structure, TypeGraph, TypeNodeId};
 
 /// Maximum number of parts of an empty value. An image in an array has millions of elements.
@@ -14,12 +15,12 @@ const MOST_PARTS: u64 = 1 << 24;
 
 /// Checks that values of these types can exist, and the requirements of each kind.
 pub(crate) fn check(graph: &TypeGraph) -> Result<(), TypeObjectError> {
-    let mut parts = vec![PartCount::Unknown; graph.nodes.len()];
+    let (mut parts, values) = (vec![PartCount::Unknown; graph.nodes.len()], value_graph(graph));
     for index in 0..graph.nodes.len() {
         let id = TypeNodeId(index as u32);
         let node = graph.node(id);
         let invalid = |reason| Err(TypeObjectError::Invalid { name: node.name.clone(), reason });
-        count(graph, id, 0, &mut parts)?;
+        count(graph, &values, id, 0, &mut parts)?;
         match &node.kind {
             NodeKind::Enumeration { bit_bound: 33.., .. }
             | NodeKind::Enumeration { bit_bound: 0, .. } => {
@@ -94,7 +95,7 @@ pub(crate) fn check(graph: &TypeGraph) -> Result<(), TypeObjectError> {
 /// Returns the number of parts of an empty value.
 pub(crate) fn parts_of(graph: &TypeGraph, of: TypeNodeId) -> u64 {
     let mut parts = vec![PartCount::Unknown; graph.nodes.len()];
-    count(graph, of, 0, &mut parts).unwrap_or(MOST_PARTS)
+    count(graph, &value_graph(graph), of, 0, &mut parts).unwrap_or(MOST_PARTS)
 }
 
 fn has_twice<T: Ord>(of: impl Iterator<Item = T>) -> bool {
@@ -120,6 +121,7 @@ enum PartCount {
 /// Returns the number of parts of an empty value. A type that is a part of itself has no values.
 fn count(
     graph: &TypeGraph,
+    values: &ValueGraph,
     id: TypeNodeId,
     depth: u32,
     parts: &mut [PartCount],
@@ -135,7 +137,7 @@ fn count(
     if depth > MAX_DEPTH {
         return invalid("is nested too deep");
     }
-    let mut inner = |of: TypeNodeId| count(graph, of, depth + 1, parts);
+    let mut inner = |of: TypeNodeId| count(graph, values, of, depth + 1, parts);
     let found = match &graph.node(id).kind {
         NodeKind::Array { element, count } => u64::from(*count).saturating_mul(inner(element.of)?),
         NodeKind::Alias(of) => inner(*of)?,
@@ -149,7 +151,7 @@ fn count(
         }
         NodeKind::Union(union) => {
             let mut all = 1_u64.saturating_add(inner(union.discriminator.of)?);
-            let case = match default_case(graph, union) {
+            let case = match default_case_among(graph, union, values) {
                 Some(case) => union.cases.get(case),
                 // The case is only to be found in a cycle.
                 None => union.cases.first(),

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use idl_cdr::Extensibility;
-use idl_cdr::derived::{ValueNode, bytes_for, length_code_for};
+use idl_cdr::derived::{ValueGraph, ValueNode, bytes_for, length_code_for};
 
 use super::Value;
 use crate::model::{
@@ -398,9 +398,8 @@ pub(crate) fn case_of(of: &Union, label: i64) -> Option<usize> {
     labelled.or_else(|| of.cases.iter().position(|case| case.default))
 }
 
-/// Returns the case of a union's default value, as the derive macro chooses it; `None` if the union
-/// has no finite value.
-pub(crate) fn default_case(graph: &TypeGraph, of: &Union) -> Option<usize> {
+/// Returns the case that the discriminator's default selects.
+fn selected_case(graph: &TypeGraph, of: &Union) -> Option<usize> {
     let label = match (&of.discriminator.default, graph.kind(of.discriminator.of)) {
         (Some(default), _) => default.label(),
         (None, NodeKind::Enumeration { literals, .. }) => {
@@ -409,20 +408,53 @@ pub(crate) fn default_case(graph: &TypeGraph, of: &Union) -> Option<usize> {
         }
         (None, _) => 0,
     };
-    let selected = case_of(of, label);
-    // Most unions need no look at all types.
-    if let Some(case) = selected
-        && of.cases[case].member.as_ref().is_none_or(|member| {
-            matches!(graph.kind(member.of), NodeKind::Primitive(_) | NodeKind::Text { .. })
-        })
-    {
-        return Some(case);
-    }
+    case_of(of, label)
+}
+
+/// Returns the case of a union's default value, as the derive macro chooses it; `None` if the union
+/// has no finite value.
+pub(crate) fn default_case(graph: &TypeGraph, of: &Union) -> Option<usize> {
+    // Most unions are no parts of themselves, and need no look at all types.
+    let is_own = |case: &usize| {
+        let member = of.cases[*case].member.as_ref();
+        member.is_none_or(|member| !holds_union(graph, member.of, of))
+    };
+    let selected = selected_case(graph, of).filter(is_own);
+    selected.or_else(|| default_case_among(graph, of, &value_graph(graph)))
+}
+
+/// Returns what [`default_case`] does, for unions of a graph whose values have been examined.
+pub(crate) fn default_case_among(
+    graph: &TypeGraph,
+    of: &Union,
+    values: &ValueGraph,
+) -> Option<usize> {
     let is_this =
         |node: &TypeNode| matches!(&node.kind, NodeKind::Union(union) if std::ptr::eq(union, of));
     let place = graph.nodes.iter().position(is_this)?;
-    let nodes: Vec<ValueNode> = graph.nodes.iter().map(|node| value_node(&node.kind)).collect();
-    idl_cdr::derived::default_case(&nodes, place, selected)
+    values.default_case(place, selected_case(graph, of))
+}
+
+/// Whether values of a type may have a value of the union in them in place.
+fn holds_union(graph: &TypeGraph, within: TypeNodeId, union: &Union) -> bool {
+    let (mut open, mut seen) = (vec![within], BTreeSet::new());
+    while let Some(id) = open.pop() {
+        if !seen.insert(id.0) {
+            continue;
+        }
+        match graph.kind(id) {
+            NodeKind::Union(of) if std::ptr::eq(of, union) => return true,
+            kind => {
+                open.extend(value_node(kind).parts().into_iter().map(|of| TypeNodeId(of as u32)))
+            }
+        }
+    }
+    false
+}
+
+/// Examines the values of all types.
+pub(crate) fn value_graph(graph: &TypeGraph) -> ValueGraph {
+    ValueGraph::new(graph.nodes.iter().map(|node| value_node(&node.kind)).collect())
 }
 
 /// Returns the types of which every value of a type has one in place.
