@@ -61,7 +61,7 @@ impl ByteLoan<'_> {
         let framed = Bytes::frame(length, &mut claim.bytes()[HEADER..size], writer.encoding());
         framed.map_err(|error| unfit(writer, &error))?;
         let Some(claim) = self.claim.take() else { return Ok(()) };
-        writer.publish_built(claim, size, metadata, (key, None))
+        writer.publish_built(claim, size, metadata, key, None)
     }
 }
 

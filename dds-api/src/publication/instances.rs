@@ -288,7 +288,7 @@ impl<T: TopicData> DataWriter<T> {
             let claim = self.claim(size + metadata.size());
             let committed = claim.and_then(|mut claim| {
                 fill(claim.bytes());
-                self.commit_at(claim, size, (metadata, time))
+                self.commit_at(claim, size, metadata, time)
             });
             return committed.map(|()| self.note_written(sample)).inspect_err(|_| {
                 counted.into_iter().for_each(|counted| self.revert(counted));
@@ -299,7 +299,7 @@ impl<T: TopicData> DataWriter<T> {
         // The instance is forgotten before the commit, and a write makes it known after its own: a
         // write that comes later than this record finds the instance unknown.
         let left = affect()?;
-        self.commit_at(claim, size, (metadata, time)).inspect_err(|_| {
+        self.commit_at(claim, size, metadata, time).inspect_err(|_| {
             left.into_iter().for_each(|left| self.revert(left));
         })
     }

@@ -219,8 +219,8 @@ impl<T: TopicData> DataWriter<T> {
         // A claim that is returned by a call may lie in memory, stored word by word. A load of word
         // pairs then stalls until the stores complete. So the usual case takes its own path.
         match self.claim_at_once(size) {
-            Some(writer_claim) => self.put(writer_claim, sample, (metadata, time))?,
-            None => self.write_slowly(sample, size, (metadata, time), blocking)?,
+            Some(writer_claim) => self.put(writer_claim, sample, metadata, time)?,
+            None => self.write_slowly(sample, size, metadata, time, blocking)?,
         }
         self.note_written(sample);
         Ok(())
@@ -231,10 +231,11 @@ impl<T: TopicData> DataWriter<T> {
         &self,
         sample: &T,
         size: usize,
-        with: (RecordMetadata, Option<u64>),
+        metadata: RecordMetadata,
+        time: Option<u64>,
         blocking: Timeout,
     ) -> DdsResult<()> {
-        self.put(self.claim_slowly(size, blocking)?, sample, with)
+        self.put(self.claim_slowly(size, blocking)?, sample, metadata, time)
     }
 
     /// Writes a sample into claimed room and commits it.
@@ -243,10 +244,11 @@ impl<T: TopicData> DataWriter<T> {
         &self,
         mut writer_claim: WriterClaim<'_>,
         sample: &T,
-        with: (RecordMetadata, Option<u64>),
+        metadata: RecordMetadata,
+        time: Option<u64>,
     ) -> DdsResult<()> {
         match write_payload(sample, writer_claim.bytes(), || self.encoding()) {
-            Ok(size) => self.commit_at(writer_claim, size, with),
+            Ok(size) => self.commit_at(writer_claim, size, metadata, time),
             Err(error) => {
                 drop(writer_claim);
                 self.notify_room();
@@ -449,7 +451,8 @@ impl<T: TopicData> DataWriter<T> {
         writer_claim: WriterClaim<'_>,
         size: usize,
         metadata: RecordMetadata,
-        (key, mut instance): (Option<u128>, Option<BuiltInstance>),
+        key: Option<u128>,
+        mut instance: Option<BuiltInstance>,
     ) -> DdsResult<()> {
         let mut room = Some(writer_claim);
         let publish = || {
@@ -467,7 +470,7 @@ impl<T: TopicData> DataWriter<T> {
                     held
                 }
                 (None, Some(claim)) => {
-                    self.commit_at(claim, size, (metadata, None))?;
+                    self.commit_at(claim, size, metadata, None)?;
                     self.note_built(instance.take());
                     Ok(())
                 }
@@ -485,14 +488,15 @@ impl<T: TopicData> DataWriter<T> {
         &self,
         writer_claim: WriterClaim<'_>,
         size: usize,
-        with: (RecordMetadata, Option<u64>),
+        metadata: RecordMetadata,
+        time: Option<u64>,
     ) -> DdsResult<()> {
         let membership = &self.participant.membership;
         let is_over = !membership.is_in(self.life_of(&writer_claim)) && membership.may_rejoin();
-        if is_over || writer_claim.seen().len() < size + with.0.size() {
-            return self.commit_anew(writer_claim, size, with);
+        if is_over || writer_claim.seen().len() < size + metadata.size() {
+            return self.commit_anew(writer_claim, size, metadata, time);
         }
-        self.commit_here(writer_claim, size, with);
+        self.commit_here(writer_claim, size, metadata, time);
         Ok(())
     }
 
@@ -503,19 +507,20 @@ impl<T: TopicData> DataWriter<T> {
         &'a self,
         writer_claim: WriterClaim<'a>,
         size: usize,
-        with: (RecordMetadata, Option<u64>),
+        metadata: RecordMetadata,
+        time: Option<u64>,
     ) -> DdsResult<()> {
         // The room of the old claim may be the room that the new one waits for.
         let built = writer_claim.seen()[..size].to_vec();
         self.give_back(writer_claim);
         let writer_claim = loop {
-            let mut next = self.claim_slowly(size + with.0.size(), self.max_blocking())?;
+            let mut next = self.claim_slowly(size + metadata.size(), self.max_blocking())?;
             next.bytes()[..size].copy_from_slice(&built);
             if self.participant.membership.is_in(self.life_of(&next)) {
                 break next;
             }
         };
-        self.commit_here(writer_claim, size, with);
+        self.commit_here(writer_claim, size, metadata, time);
         Ok(())
     }
 
@@ -529,22 +534,23 @@ impl<T: TopicData> DataWriter<T> {
         &self,
         writer_claim: WriterClaim<'_>,
         size: usize,
-        (mut with, time): (RecordMetadata, Option<u64>),
+        mut metadata: RecordMetadata,
+        time: Option<u64>,
     ) {
         // The cast is lossless: a participant creates fewer than 2^32 endpoints.
         let (now, id) = (clock::now(), self.started().id as u32);
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
         if time.is_some() && self.states_commits() {
-            with.policies = with.policies.committed_at(clock::wall(now));
+            metadata.policies = metadata.policies.committed_at(clock::wall(now));
         }
         if self.shared.timeliness.is_kept() {
-            self.update_timeliness((with.key, with.effect), now);
+            self.update_timeliness(metadata.key, metadata.effect, now);
         }
         let (claim, writer_memory) = writer_claim.into_parts();
         let writer_memory =
             writer_memory.as_deref().unwrap_or_else(|| &self.started().first_memory);
-        let number = claim.commit_on(this_thread(), size + with.size(), |_, record| {
-            write_metadata::<T>(record, id, timestamp, &with);
+        let number = claim.commit_on(this_thread(), size + metadata.size(), |_, record| {
+            write_metadata::<T>(record, id, timestamp, &metadata);
         });
         self.notify_readers(writer_memory, number, now);
     }
@@ -579,10 +585,10 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Updates the deadline and liveliness monitoring of the writer.
     #[cold]
-    fn update_timeliness(&self, (key, fate): (Option<u128>, RecordEffect), now: Time) {
+    fn update_timeliness(&self, key: Option<u128>, effect: RecordEffect, now: Time) {
         // In the byte order of instance handles.
         let key = key.map(u128::swap_bytes);
-        if self.shared.timeliness.wrote(key, fate != RecordEffect::Alive, now) {
+        if self.shared.timeliness.wrote(key, effect != RecordEffect::Alive, now) {
             self.participant.engine.act(|machine, _, _| machine.schedule_timeliness());
         }
     }

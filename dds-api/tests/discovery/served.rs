@@ -194,7 +194,7 @@ fn sample_written_when_new_reader_knows_its_writer_reaches_it() {
 /// A reader that follows another one of its participant is matched anew.
 #[test]
 fn sample_written_when_replaced_reader_is_counted_reaches_it() {
-    for level in 0..LEVELS.len() {
+    for (level, name) in LEVELS.iter().enumerate() {
         let domain = TestDomain::new();
         let here = join(&domain.runtime_dir(), "here");
         let writers: Vec<DataWriter<CheckedSample>> =
@@ -212,7 +212,7 @@ fn sample_written_when_replaced_reader_is_counted_reaches_it() {
                 });
             }
             actor.tell("written");
-            assert_eq!(actor.hear(), "missing: []", "{}, reader {number}", LEVELS[level]);
+            assert_eq!(actor.hear(), "missing: []", "{name}, reader {number}");
         }
         actor.finish();
     }

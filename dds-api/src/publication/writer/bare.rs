@@ -97,7 +97,7 @@ impl<T: TopicData> DataWriter<T> {
         let (now, size) = (clock::now(), HEADER + size_of::<T>());
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
         if self.shared.timeliness.is_kept() {
-            self.update_timeliness((None, RecordEffect::Alive), now);
+            self.update_timeliness(None, RecordEffect::Alive, now);
         }
         let number = claim.commit_on(this_thread(), size, |_, record| {
             // The cast is lossless: a participant creates fewer than 2^32 endpoints.
@@ -116,7 +116,7 @@ impl<T: TopicData> DataWriter<T> {
         };
         match facts() {
             Ok((metadata, key, instance)) => {
-                self.publish_built(claim, HEADER + size_of::<T>(), metadata, (key, instance))
+                self.publish_built(claim, HEADER + size_of::<T>(), metadata, key, instance)
             }
             Err(error) => {
                 self.give_back(claim);

@@ -31,19 +31,18 @@ impl<T: TopicData> DataWriter<T> {
     ) -> Option<DdsResult<()>> {
         let changes = self.publisher.as_ref().map(Publisher::changes);
         let changes = changes.filter(|changes| changes.is_in_set())?;
-        self.hold_in(changes, (metadata, time), size, (affect, fill))
+        self.hold_in(changes, metadata, time, size, affect, fill)
     }
 
     #[cold]
     fn hold_in(
         &self,
         changes: &HeldChanges,
-        (with, time): (&RecordMetadata, Option<u64>),
+        metadata: &RecordMetadata,
+        time: Option<u64>,
         size: usize,
-        (affect, fill): (
-            impl FnOnce() -> DdsResult<Option<SampleSideEffect>>,
-            impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
-        ),
+        affect: impl FnOnce() -> DdsResult<Option<SampleSideEffect>>,
+        fill: impl FnOnce(&mut [u8]) -> Result<usize, T::Error>,
     ) -> Option<DdsResult<()>> {
         let membership = &self.participant.membership;
         if let Err(error) = self.enabling.check() {
@@ -55,9 +54,9 @@ impl<T: TopicData> DataWriter<T> {
         let (now, around) = (clock::now(), self.size_around_set());
         let timestamp = time.unwrap_or_else(|| clock::wall(now));
         // The partitions and the time of the commit belong to the set as a whole.
-        let tag = if self.states_commits() { 0 } else { with.policies.tag };
-        let policy_metadata = PolicyMetadata { partition: None, tag, ..with.policies.clone() };
-        let own = RecordMetadata { policies: policy_metadata, ..with.clone() };
+        let tag = if self.states_commits() { 0 } else { metadata.policies.tag };
+        let policy_metadata = PolicyMetadata { partition: None, tag, ..metadata.policies.clone() };
+        let own = RecordMetadata { policies: policy_metadata, ..metadata.clone() };
         let length = size + own.size();
         let largest = self.started().first_memory.memory.geometry().largest();
         let held = changes.gather(
@@ -81,7 +80,7 @@ impl<T: TopicData> DataWriter<T> {
             },
         );
         if held.as_ref().is_some_and(Result::is_ok) && self.shared.timeliness.is_kept() {
-            self.update_timeliness((with.key, with.effect), now);
+            self.update_timeliness(metadata.key, metadata.effect, now);
         }
         held
     }
@@ -168,12 +167,12 @@ impl<T: TopicData> HeldBackWriter for WriterCore<T> {
         blocking: Option<Timeout>,
     ) -> DdsResult<()> {
         let writer = DataWriter::of(self);
-        let (with, size) =
+        let (metadata, size) =
             (writer.metadata_of_set(gathered, writer_count), HEADER + gathered.size());
         let blocking = blocking.unwrap_or(writer.max_blocking());
-        let mut claim = writer.claim_within(size + with.size(), blocking)?;
+        let mut claim = writer.claim_within(size + metadata.size(), blocking)?;
         claim.bytes()[HEADER..size].copy_from_slice(gathered.bytes());
-        writer.commit_at(claim, size, (with, Some(gathered.latest())))
+        writer.commit_at(claim, size, metadata, Some(gathered.latest()))
     }
 
     fn has_room_for_set(&self, gathered: &GatheredSamples) -> bool {
