@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(Note::decode(&[]), None);
         let mut unsure =
             Note::Attach { reader: 5, entity: 3, stream, acks, line: 9, tethered: true }.encode();
-        unsure[1 + 4 * 8] = 2;
+        unsure[1 + 5 * 8] = 2;
         assert_eq!(Note::decode(&unsure), None);
         assert_eq!(Note::decode(&[99, 0, 0, 0, 0, 0, 0, 0, 0]), None);
     }

@@ -1,9 +1,9 @@
 //! Promise of a match: from the moment at which it is told, each written sample reaches the reader
 //! (I-179). Readers are in new processes, and each writer writes as soon as its match is told.
 
-use std::path::Path;
-
-use crate::support::{Actor, CheckedSample, SOON, TestDomain, listen, role, say, seed, until};
+use crate::support::{
+    self, Actor, CheckedSample, SOON, TestDomain, listen, role, say, seed, until,
+};
 use dds_api::infrastructure::{DataWriterListener, PublicationMatchedStatus, StatusKind};
 use dds_api::prelude::*;
 
@@ -14,15 +14,7 @@ const ROUNDS: u64 = 4;
 /// Readers of each topic that follow one another in one participant.
 const REPLACEMENTS: u64 = 12;
 /// Names of the levels, by the seed of the actor.
-const LEVELS: [&str; 5] = ["unordered", "best-effort", "atomic", "kept", "logged"];
-
-/// A participant that keeps logs in a folder of this name.
-fn join(runtime_dir: &Path, name: &str) -> DomainParticipant {
-    let logs = runtime_dir.with_file_name(name);
-    std::fs::create_dir_all(&logs).unwrap();
-    let config = ParticipantConfig::new().log_folder(logs).runtime_dir(runtime_dir);
-    DomainParticipant::with_config(0, config).unwrap()
-}
+const LEVELS: [&str; 4] = ["unordered", "best-effort", "atomic", "kept"];
 
 fn topics(participant: &DomainParticipant, level: usize) -> Vec<Topic<CheckedSample>> {
     let topic = |number| {
@@ -30,7 +22,6 @@ fn topics(participant: &DomainParticipant, level: usize) -> Vec<Topic<CheckedSam
         match LEVELS[level] {
             "atomic" => topic.atomic(),
             "kept" => topic.transient_local().keep_all(),
-            "logged" => topic.persistent().keep_all(),
             _ => topic,
         }
         .create()
@@ -43,7 +34,7 @@ fn readers(participant: &DomainParticipant, level: usize) -> Vec<DataReader<Chec
     let reader = |topic: Topic<CheckedSample>| match LEVELS[level] {
         "best-effort" => participant.reader(&topic).best_effort().keep_all().create().unwrap(),
         // A reader that wants no kept samples relies on the match.
-        "kept" | "logged" => participant.reader(&topic).volatile().reliable_all().create().unwrap(),
+        "kept" => participant.reader(&topic).volatile().reliable_all().create().unwrap(),
         _ => participant.reader(&topic).reliable_all().create().unwrap(),
     };
     topics(participant, level).into_iter().map(reader).collect()
@@ -65,7 +56,7 @@ fn missing(readers: &[DataReader<CheckedSample>], number: u64) -> String {
 #[test]
 fn act() {
     let Some((role, folder)) = role() else { return };
-    let there = join(&folder, &format!("there-{}", std::process::id()));
+    let there = support::join(&folder);
     if role == "replacing" {
         for number in 1..=REPLACEMENTS {
             let readers = readers(&there, seed() as usize);
@@ -112,7 +103,7 @@ impl DataWriterListener<CheckedSample> for AnsweringWriter {
 /// all samples come.
 fn check(level: usize, how: &str, is_told: impl Fn(&DataWriter<CheckedSample>) -> bool) {
     let domain = TestDomain::new();
-    let here = join(&domain.runtime_dir(), "here");
+    let here = domain.join();
     let writers: Vec<DataWriter<CheckedSample>> =
         topics(&here, level).iter().map(|topic| here.writer(topic).create().unwrap()).collect();
     for writer in &writers {
@@ -196,7 +187,7 @@ fn sample_written_when_new_reader_knows_its_writer_reaches_it() {
 fn sample_written_when_replaced_reader_is_counted_reaches_it() {
     for (level, name) in LEVELS.iter().enumerate() {
         let domain = TestDomain::new();
-        let here = join(&domain.runtime_dir(), "here");
+        let here = domain.join();
         let writers: Vec<DataWriter<CheckedSample>> =
             topics(&here, level).iter().map(|topic| here.writer(topic).create().unwrap()).collect();
         let mut actor = Actor::start(module_path!(), "replacing", &domain, level as u64);
