@@ -391,7 +391,7 @@ impl Node {
         stream: RegionId,
         entity: u64,
     ) -> Option<SubscriptionId> {
-        self.add_subscription((origin, stream), entity, true)
+        self.add_subscription(origin, stream, entity, true)
     }
 
     /// Like [`Node::subscribe`], but the sender does not wait for this node. Messages are lost
@@ -404,12 +404,13 @@ impl Node {
         stream: RegionId,
         entity: u64,
     ) -> Option<SubscriptionId> {
-        self.add_subscription((origin, stream), entity, false)
+        self.add_subscription(origin, stream, entity, false)
     }
 
     fn add_subscription(
         &mut self,
-        (origin, stream): (StreamOrigin, RegionId),
+        origin: StreamOrigin,
+        stream: RegionId,
         entity: u64,
         tethered: bool,
     ) -> Option<SubscriptionId> {

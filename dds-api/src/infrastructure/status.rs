@@ -369,8 +369,8 @@ counted! {
         /// Reader that was matched or unmatched last.
         last_subscription_handle: Option<InstanceHandle>,
     } settles current_count_change;
-    /// SUBSCRIPTION_MATCHED: writers of which a reader receives each sample from now on, and writers
-    /// that have ended and of which samples may still come.
+    /// SUBSCRIPTION_MATCHED: writers of which a reader receives each sample from now on, and
+    /// writers that have ended and of which samples may still come.
     ///
     /// ```
     /// # use dds_api::prelude::*;
