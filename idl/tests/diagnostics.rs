@@ -254,6 +254,12 @@ fn annotations_without_effect_are_warnings() {
             "3:11: the annotation `//@copy-c` in this comment is not known and has no effect",
         ]
     );
+    // Applied, told once for the file.
+    assert_eq!(
+        warnings("struct S {\n  long a; //@key\n  long b; //@ID 3\n};"),
+        ["2:11: this comment has the effect of `@key`, but other products may ignore it, and all \
+             such comments of this file: write `@key` in front of the construct",]
+    );
     assert_eq!(
         warnings("@nested interface I { const long A = 1; };"),
         ["1:1: `@nested` has no effect on an interface, which no topic has as its type"]

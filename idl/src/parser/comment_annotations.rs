@@ -4,6 +4,8 @@
 //! comment about a type may also stand alone on the line after the type. Any other comment of this
 //! form causes a warning.
 
+use std::collections::BTreeSet;
+
 use crate::annotation::{AnnotationPlace, belongs_to};
 use crate::literal;
 use crate::source::Span;
@@ -90,8 +92,10 @@ impl Parser<'_> {
         text.strip_prefix("//@")?.split("//@").map(|text| annotation(text.trim(), span)).collect()
     }
 
-    /// Warns about comments that look like annotations and have no effect.
+    /// Warns about comments that look like annotations and have no effect. Warns once for each file
+    /// about those that have one.
     pub(super) fn check_comments(&mut self) {
+        let mut told = BTreeSet::new();
         for (at, comment) in self.comments.iter().enumerate() {
             let span = comment.span;
             let text = &self.sources.file(span.file).text[span.start as usize..span.end as usize];
@@ -99,12 +103,18 @@ impl Parser<'_> {
             let Some(name) = text.strip_prefix("//@").filter(|text| is_name(text)) else {
                 continue;
             };
-            if self.annotating_comments.contains(&(at as u32)) {
-                continue;
-            }
+            let is_applied = self.annotating_comments.contains(&(at as u32));
             let word = name.split(|c: char| c.is_whitespace() || "(/".contains(c)).next();
             let known = word.and_then(known);
+            if is_applied && !told.insert(span.file) {
+                continue;
+            }
             let text = match known {
+                Some((_, annotation, _)) if is_applied => format!(
+                    "this comment has the effect of `@{annotation}`, but other products may ignore \
+                     it, and all such comments of this file: write `@{annotation}` in front of the \
+                     construct"
+                ),
                 Some((_, annotation, _)) => format!(
                     "this comment has no effect: it is not directly behind a construct that can \
                      have the annotation, or its value is wrong; write `@{annotation}` in front of \
