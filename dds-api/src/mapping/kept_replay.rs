@@ -104,7 +104,7 @@ pub(crate) enum ReplayStep {
 
 impl ReplayState {
     fn find(&mut self, shown: u64, given: Option<&DeliveredNumbers>) -> bool {
-        while self.next.is_none() && self.cursor.version() < shown {
+        while self.next.is_none() && self.cursor.position() < shown {
             let Some(next) = self.cursor.next() else { break };
             let is_given =
                 |given: &DeliveredNumbers| given.has(self.stream_of(&next), next.number());
@@ -112,7 +112,7 @@ impl ReplayState {
                 self.next = Some(next);
             }
         }
-        self.next.as_ref().is_some_and(|next| next.version() < shown)
+        self.next.as_ref().is_some_and(|next| next.position() < shown)
     }
 
     /// Streams that had ended by this version and were not reported before.
@@ -144,7 +144,7 @@ impl KeptReplay {
         let ended = self.ended.load(Ordering::Acquire);
         let shown = self.shown.load(Ordering::Acquire);
         let next = if state.find(shown, given) { state.next.take() } else { None };
-        let come_to = next.as_ref().map_or(shown, StoredRecord::version);
+        let come_to = next.as_ref().map_or(shown, StoredRecord::position);
         if state.over.get(state.passed).is_some_and(|(version, _)| *version <= come_to) {
             over(state.pass(come_to).collect());
         }
@@ -162,7 +162,7 @@ impl KeptReplay {
     /// Lower bound of the version of the next sample.
     pub(crate) fn position(&self) -> u64 {
         let state = self.lock();
-        state.next.as_ref().map_or(state.cursor.version(), StoredRecord::version)
+        state.next.as_ref().map_or(state.cursor.position(), StoredRecord::position)
     }
 
     /// Whether there is a next sample.
@@ -182,7 +182,7 @@ impl KeptReplay {
         let state = self.lock();
         let waits = u64::from(state.next.is_some());
         let shown = self.shown.load(Ordering::Acquire);
-        (waits + shown.saturating_sub(state.cursor.version())) as usize
+        (waits + shown.saturating_sub(state.cursor.position())) as usize
     }
 }
 
@@ -217,7 +217,7 @@ impl ReplayControl {
         drop(floor);
         let (streams, over) = (store.streams().to_vec(), store.ended_streams().to_vec());
         // A reader that has nothing to replay gets its queue at once.
-        let caught_up = AtomicBool::new(cursor.version() >= from || store.is_empty());
+        let caught_up = AtomicBool::new(cursor.position() >= from || store.is_empty());
         let history = Arc::new(KeptReplay {
             life: *shared.life.lock().unwrap_or_else(PoisonError::into_inner),
             state: Mutex::new(ReplayState { cursor, next: None, streams, over, passed: 0 }),

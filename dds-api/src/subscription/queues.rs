@@ -605,14 +605,14 @@ impl Queues {
     ) -> QueueHead {
         match self.find_kept(shared, membership) {
             ReplayStep::Kept(kept, stream) => {
-                let position = OrderPosition(self.life, kept.version());
+                let position = OrderPosition(self.life, kept.position());
                 self.front_kept = Some((kept, stream));
                 return QueueHead::Ready(position);
             }
             ReplayStep::NoneYet => {
                 let replay = self.replay(shared);
                 let version = match (&self.front_kept, replay) {
-                    (Some((kept, _)), _) => kept.version(),
+                    (Some((kept, _)), _) => kept.position(),
                     (None, Some(replay)) => replay.position(),
                     (None, None) => return QueueHead::Outside,
                 };

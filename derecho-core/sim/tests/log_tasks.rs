@@ -297,7 +297,7 @@ fn dropped_records_are_first_written_to_a_checkpoint() {
             panic!("the log cannot be read");
         };
         let kept: Vec<(u64, u64)> =
-            store.cursor().map(|kept| (kept.version(), kept.number())).collect();
+            store.cursor().map(|kept| (kept.position(), kept.number())).collect();
         (store.version(), kept)
     };
     let (mut killed, mut dropped) = (0, 0);

@@ -56,7 +56,7 @@ impl CheckpointState {
     pub fn messages(&self) -> impl Iterator<Item = CheckpointMessage<'_>> {
         let (kept, records) = match &self.content {
             StateContent::Store { cursor, streams, format } => {
-                let kept = cursor.fork().take_while(|kept| kept.version() < self.tail.version.0);
+                let kept = cursor.fork().take_while(|kept| kept.position() < self.tail.version.0);
                 let (epoch, format) = (self.tail.epoch, *format);
                 let message =
                     move |record| CheckpointMessage::Stored { record, streams, epoch, format };
@@ -98,7 +98,7 @@ impl AsRecord for CheckpointMessage<'_> {
         match self {
             CheckpointMessage::Stored { record, streams, epoch, format } => {
                 let entry = entry(record, streams, *epoch, *format);
-                LogRecord { version: Version(record.version() + 1), entry }
+                LogRecord { version: Version(record.position() + 1), entry }
             }
             CheckpointMessage::Owned(record) => record.record(),
         }

@@ -74,7 +74,7 @@ impl StoreCursor {
 
     /// Position after the last record that was returned or skipped, which is the version of that
     /// record.
-    pub fn version(&self) -> u64 {
+    pub fn position(&self) -> u64 {
         self.next
     }
 }
@@ -110,7 +110,7 @@ impl Iterator for StoreCursor {
                 start: at,
                 length,
                 stream,
-                version: head.position,
+                position: head.position,
                 number: head.number,
             });
         }
@@ -124,14 +124,14 @@ pub struct StoredRecord {
     start: usize,
     length: u32,
     stream: u32,
-    version: u64,
+    position: u64,
     number: u64,
 }
 
 impl StoredRecord {
     /// Position in the order: the number of records before this one.
-    pub fn version(&self) -> u64 {
-        self.version
+    pub fn position(&self) -> u64 {
+        self.position
     }
 
     /// Number among its stream's messages.
@@ -161,7 +161,7 @@ impl Deref for StoredRecord {
 
 impl fmt::Debug for StoredRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StoredRecord({} of {}, version {})", self.number, self.stream, self.version)
+        write!(f, "StoredRecord({} of {}, position {})", self.number, self.stream, self.position)
     }
 }
 

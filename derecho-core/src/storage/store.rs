@@ -473,7 +473,7 @@ mod tests {
     fn contents(cursor: &mut StoreCursor) -> Vec<(u64, u64)> {
         let next = || {
             cursor.next().map(|kept| {
-                (kept.version(), u64::from_le_bytes(kept[8..16].try_into().expect("eight")))
+                (kept.position(), u64::from_le_bytes(kept[8..16].try_into().expect("eight")))
             })
         };
         core::iter::from_fn(next).collect()

@@ -28,7 +28,7 @@ impl LogInput for StoreLogInput {
         if self.held.is_none() {
             self.held = self.cursor.next();
         }
-        self.held.as_ref().map(StoredRecord::version)
+        self.held.as_ref().map(StoredRecord::position)
     }
 
     fn entry<'a, 'b: 'a>(
@@ -46,7 +46,7 @@ impl LogInput for StoreLogInput {
     }
 
     fn passed(&self) -> u64 {
-        self.held.as_ref().map_or(self.cursor.version(), StoredRecord::version)
+        self.held.as_ref().map_or(self.cursor.position(), StoredRecord::position)
     }
 
     fn end(&self, (store, _): Self::ReadingContext<'_>) -> u64 {

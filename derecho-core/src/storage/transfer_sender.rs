@@ -301,7 +301,7 @@ impl ActiveTransfer {
                 self.announced += 1;
                 self.announced - 1
             });
-            let (number, position) = (kept.number(), kept.version());
+            let (number, position) = (kept.number(), kept.position());
             let length = kept.bytes().len() as u32;
             let head = RecordHead { number, position, stream, length }.bytes();
             return Some(OutgoingRecord { name, head, kept });
@@ -354,7 +354,7 @@ mod tests {
     fn records(store: &Store) -> Vec<(StreamId, u64, u64, Vec<u8>)> {
         let of = |kept: StoredRecord| {
             let stream = store.streams()[kept.stream() as usize];
-            (stream, kept.number(), kept.version(), kept.bytes().to_vec())
+            (stream, kept.number(), kept.position(), kept.bytes().to_vec())
         };
         store.cursor().map(of).collect()
     }

@@ -162,7 +162,7 @@ mod tests {
 
     fn versions(store: &Store) -> Vec<u64> {
         let mut cursor = store.cursor();
-        core::iter::from_fn(|| cursor.next().map(|kept| kept.version())).collect()
+        core::iter::from_fn(|| cursor.next().map(|kept| kept.position())).collect()
     }
 
     fn after(delay: u64) -> Store {
@@ -180,7 +180,7 @@ mod tests {
         let mut before = store.cursor();
         put(&mut store, 112, &[(3, LIVES)]);
         assert_eq!(versions(&store), [1, 3, 4]);
-        let passed = core::iter::from_fn(|| before.next().map(|kept| kept.version()));
+        let passed = core::iter::from_fn(|| before.next().map(|kept| kept.position()));
         assert_eq!(passed.collect::<Vec<_>>(), [0, 1, 2, 3, 4], "who was on its way gets it");
         put(&mut store, 90, &[(2, OVER)]);
         assert_eq!(versions(&store), [1, 3, 4, 5], "nothing later has come behind it");
@@ -375,7 +375,7 @@ mod tests {
                     let mut other = Store::new(retention, FORMAT);
                     let stream = other.stream(STREAM);
                     for kept in store.cursor() {
-                        other.resume(kept.version());
+                        other.resume(kept.position());
                         other.restore(stream, kept.number(), &kept);
                     }
                     other.resume(version + 1);

@@ -196,7 +196,7 @@ impl Store {
         cursor: &StoreCursor,
         resume_point: &mut ResumePoint,
     ) {
-        resume_point.next = cursor.version();
+        resume_point.next = cursor.position();
         let numbered_segment =
             &self.segments[self.segment_index_at(resume_point.next.saturating_sub(1))];
         resume_point.place =
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn kept(store: &Store) -> Vec<(u64, u64, u8)> {
-        store.cursor().map(|kept| (kept.version(), kept.number(), kept[0])).collect()
+        store.cursor().map(|kept| (kept.position(), kept.number(), kept[0])).collect()
     }
 
     fn all(numbers: core::ops::Range<u64>) -> Vec<(u64, u64, u8)> {
@@ -325,7 +325,7 @@ mod tests {
             let (mut resume_point, mut seen) = (ResumePoint::default(), Vec::new());
             while resume_point.next < 900 {
                 let (mut cursor, gone) = store.cursor_from(&mut resume_point);
-                seen.extend(cursor.by_ref().take(7).map(|kept| kept.version()));
+                seen.extend(cursor.by_ref().take(7).map(|kept| kept.position()));
                 store.save_position(&cursor, &mut resume_point);
                 assert_eq!((gone, resume_point.next), (0, seen.len() as u64));
                 let is_known = resume_point.place.is_some() || resume_point.next == 900;
@@ -357,7 +357,7 @@ mod tests {
         assert!(store.put_before(stream, 49, 49, &[49]), "where it ends stands, whatever has come");
         assert!(store.begin_at(90));
         store.join();
-        let versions: Vec<u64> = store.cursor().map(|kept| kept.version()).collect();
+        let versions: Vec<u64> = store.cursor().map(|kept| kept.position()).collect();
         assert_eq!(versions, [49, 90, 91, 92]);
     }
 
@@ -368,7 +368,7 @@ mod tests {
         let (mut resume_point, mut seen) = (ResumePoint::default(), Vec::new());
         let mut step = |store: &Store, resume_point: &mut ResumePoint, count: usize| {
             let (mut cursor, gone) = store.cursor_from(resume_point);
-            seen.extend(cursor.by_ref().take(count).map(|kept| kept.version()));
+            seen.extend(cursor.by_ref().take(count).map(|kept| kept.position()));
             store.save_position(&cursor, resume_point);
             gone
         };

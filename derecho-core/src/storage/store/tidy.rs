@@ -165,7 +165,7 @@ mod tests {
     }
 
     fn versions(cursor: StoreCursor) -> Vec<u64> {
-        cursor.map(|kept| kept.version()).collect()
+        cursor.map(|kept| kept.position()).collect()
     }
 
     /// A small store takes little memory, and a large one few segments.

@@ -82,8 +82,8 @@ impl SubgroupStore {
                 return (done + 1, true);
             };
             let (of, met) = waiting.met().nth(kept.stream() as usize).expect("the stream was met");
-            end_until(kept.version(), waiting, &mut self.store);
-            self.apply_epoch_changes(kept.version());
+            end_until(kept.position(), waiting, &mut self.store);
+            self.apply_epoch_changes(kept.position());
             let stream = self.store.stream(of);
             let expected = self.store.next_in(stream).unwrap_or(kept.number());
             let is_over = self.log_beginning.as_ref().is_some_and(|(epoch, numbers)| {
@@ -100,7 +100,7 @@ impl SubgroupStore {
             (done, bytes) = (done + 1, bytes + kept.bytes().len() + RECORD_HEAD);
         }
         if let StoreStage::Lacks(lacking) = &mut self.stage {
-            let passed = lacking.replay.as_ref().map_or(0, StoreCursor::version);
+            let passed = lacking.replay.as_ref().map_or(0, StoreCursor::position);
             lacking.waiting.iter_mut().for_each(|waiting| waiting.let_go_below(passed));
         }
         (done, false)
