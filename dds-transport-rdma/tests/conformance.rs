@@ -127,9 +127,11 @@ impl LinkRig for SecretSleepers {
 #[test]
 fn suite_detects_nodes_that_sleep_unannounced() {
     use link_conformance::{bells, sleep};
-    assert!(catch_unwind(|| sleep::a_ring_wakes_a_sleeper::<SecretSleepers>(0)).is_err());
-    assert!(catch_unwind(|| sleep::no_wake_up_is_lost::<SecretSleepers>(0)).is_err());
-    assert!(catch_unwind(|| sleep::an_event_wakes_a_sleeper::<SecretSleepers>(0)).is_err());
-    assert!(catch_unwind(|| bells::a_bell_wakes_a_sleeper::<SecretSleepers>(0)).is_err());
-    assert!(catch_unwind(|| bells::no_bell_is_lost::<SecretSleepers>(0)).is_err());
+    // A wake-up is only lost between a look and the sleep behind it, which a busy machine may miss.
+    let is_detected = |check: fn(u64)| (0..50).any(|seed| catch_unwind(|| check(seed)).is_err());
+    assert!(is_detected(sleep::a_ring_wakes_a_sleeper::<SecretSleepers>));
+    assert!(is_detected(sleep::no_wake_up_is_lost::<SecretSleepers>));
+    assert!(is_detected(sleep::an_event_wakes_a_sleeper::<SecretSleepers>));
+    assert!(is_detected(bells::a_bell_wakes_a_sleeper::<SecretSleepers>));
+    assert!(is_detected(bells::no_bell_is_lost::<SecretSleepers>));
 }
