@@ -208,8 +208,8 @@ impl ParticipantConfig {
     /// them had been newly created:
     ///
     /// * Samples that were received but not taken are discarded, because the other participants
-    ///   have reused their memory; only readers that keep the last samples retain them. Samples
-    ///   that others write meanwhile never arrive.
+    ///   have reused their memory; only readers that keep the last samples retain those that have
+    ///   come into their caches. Samples that others write meanwhile never arrive.
     ///   [`DataReader::membership_changes`] shows that there may be such a gap,
     ///   [`DomainParticipant::rejoins`] counts the rejoins.
     /// * If samples are [kept], a reader continues after the last sample that it has given out,

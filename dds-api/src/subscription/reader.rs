@@ -192,8 +192,13 @@ impl<T: TopicData> DataReader<T> {
 
     /// Number of samples that were received, and discarded because the membership ended before they
     /// were taken. Samples that were not received are not counted, nor are samples that are
-    /// [kept](crate::topic::TopicBuilder::transient_local), because those come again.
+    /// [kept](crate::topic::TopicBuilder::transient_local), because those come again. A coherent
+    /// set counts as one sample, and samples that a filter would reject are counted.
     pub fn discarded_samples(&self) -> u64 {
+        if self.cache.get().is_some() {
+            // Discards what the cache still holds of a membership that has ended.
+            drop(self.cache_as_is());
+        }
         self.queues().discarded
     }
 

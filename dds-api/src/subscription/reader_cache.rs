@@ -292,7 +292,7 @@ impl<T: TopicData> ReaderCache<T> {
         let (writer, key, change) = (arrival.writer, arrival.key, arrival.change);
         let key_value =
             |sample: &SampleBody<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
-        let record = self.judge_owner(&arrival);
+        let record = self.judge_owner(now, &arrival);
         match self.cache.put(now, arrival, key_value) {
             Ok(outcome) => {
                 self.note_owner(now, record, outcome);
@@ -342,14 +342,14 @@ impl<T: TopicData> ReaderCache<T> {
 
     /// Takes an instance from its owner if this sample of another writer shows that the owner has
     /// been silent for too long (I-348). Returns the sample's record if owners are judged here.
-    fn judge_owner(&mut self, arrival: &Arrival<SampleBody<T>>) -> Option<WrittenRecord> {
+    fn judge_owner(&mut self, now: u64, arrival: &Arrival<SampleBody<T>>) -> Option<WrittenRecord> {
         if !self.judges_owners() {
             return None;
         }
         let (key, writer, committed) = (arrival.key, arrival.writer, arrival.data.committed());
         let record = WrittenRecord { key, writer, committed };
         let settings = *self.cache.settings();
-        let owner = self.owner_times.as_mut()?.silent_owner(&record, &settings);
+        let owner = self.owner_times.as_mut()?.silent_owner(&record, &settings, now);
         if let Some(owner) = owner {
             self.cache.give_up(key, owner);
         }

@@ -450,8 +450,14 @@ impl ParticipantMachine {
                 }));
             }
         }
+        let (me, key) = (self.group.node().id(), endpoint.key());
+        // A reader of this participant may come after the participant has begun to read.
+        let has_queue = |reader: InstanceHandle| {
+            reader.node != me || !self.atomic.received_by(key, reader.entity).is_empty()
+        };
         let service = |(reader, _): (InstanceHandle, RegionId)| {
-            let is_served = nodes.contains(&reader.node) || readers.contains(&reader);
+            let is_reached = nodes.contains(&reader.node) && has_queue(reader);
+            let is_served = is_reached || readers.contains(&reader);
             match self.exists(reader) {
                 true if is_served => (reader, MatchService::Served),
                 true => (reader, MatchService::Unserved),

@@ -42,23 +42,25 @@ impl OwnerTimes {
         OwnerTimes { times: HashMap::new(), membership: Arc::clone(membership) }
     }
 
-    /// The owner of an instance, if it has written nothing for longer than the DEADLINE when
-    /// another writer wrote this record, or its process is stopped and it has written nothing for
-    /// longer than the lease. An owner that is alive need not write to keep its lease.
+    /// The owner of an instance, if its process is stopped, and it has written nothing for longer
+    /// than the DEADLINE when another writer wrote this record, or for longer than the lease when
+    /// another writer wrote this record not long before `now`.
     pub(super) fn silent_owner(
         &mut self,
         record: &WrittenRecord,
         settings: &CacheSettings,
+        now: u64,
     ) -> Option<InstanceHandle> {
         let last = self.times.get_mut(&record.key).filter(|last| last.owner != record.writer)?;
         let committed = record.committed?;
-        if committed > last.committed.saturating_add(settings.deadline) {
-            return Some(last.owner);
+        let is_late = |limit: u64| committed > last.committed.saturating_add(limit);
+        let is_recent = committed.saturating_add(settings.lease / 4) > now;
+        if !(is_late(settings.deadline) || is_late(settings.lease) && is_recent) {
+            return None;
         }
         // The kernel is not asked for each record.
-        if committed.saturating_sub(settings.lease / 4) < last.asked.max(last.committed)
-            || committed <= last.committed.saturating_add(settings.lease)
-        {
+        let pause = settings.deadline.min(settings.lease) / 4;
+        if committed < last.asked.saturating_add(pause) {
             return None;
         }
         last.asked = committed;
