@@ -1,6 +1,9 @@
 //! Promise of a match: from the moment at which it is told, each written sample reaches the reader
 //! (I-179). Readers are in new processes, and each writer writes as soon as its match is told.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use crate::support::{
     self, Actor, CheckedSample, SOON, TestDomain, listen, role, say, seed, until,
 };
@@ -233,4 +236,42 @@ fn all_counts_of_a_writer_agree_while_readers_come_and_go() {
         assert_eq!(writer.matched_subscriptions().len(), 0);
         assert_eq!(writer.publication_matched_status().current_count, 0);
     }
+}
+
+/// A reader of the writer's own participant is matched once it has a queue, while the readers of
+/// another participant come and go.
+#[test]
+fn sample_written_when_own_reader_is_counted_reaches_it() {
+    let domain = TestDomain::new();
+    let (here, there) = (domain.join(), domain.join());
+    let topic = |participant: &DomainParticipant| {
+        participant.topic::<CheckedSample>("Own").atomic().create().unwrap()
+    };
+    let writer = here.writer(&topic(&here)).create().unwrap();
+    let is_over = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Limited, because a failure of the other thread does not end this one.
+            for _ in 0..20_000 {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let reader = there.reader(&topic(&there)).reliable_all().create().unwrap();
+                std::thread::sleep(Duration::from_millis(3));
+                drop(reader);
+            }
+        });
+        let mut wrong = Vec::new();
+        for number in 0..300 {
+            let reader = here.reader(&topic(&here)).reliable_all().create().unwrap();
+            until("the reader is counted", || {
+                writer.matched_subscriptions().contains(&reader.instance_handle())
+            });
+            writer.write(&CheckedSample::new(number)).unwrap();
+            let first = reader.take_next_data(Timeout::secs(2)).unwrap().map(|it| it.number);
+            wrong.extend((first != Some(number)).then_some((number, first)));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(wrong, [], "samples since the match, and what came first");
+    });
 }
