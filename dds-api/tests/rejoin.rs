@@ -471,22 +471,18 @@ fn members_started_simultaneously_match() {
     }
 }
 
-/// A reader that takes straight begins anew when its participant is back (I-345).
-#[test]
-fn first_sample_after_a_rejoin_is_of_a_new_instance() {
-    let domain = TestDomain::new();
+/// A writer on an atomic topic, and a viewer in another process whose two readers it has found.
+fn writer_and_viewer(domain: &TestDomain) -> (DataWriter<CheckedSample>, Actor) {
     let here = DomainParticipant::with_config(0, config(&domain.runtime_dir(), "atomic")).unwrap();
     let writer = here.writer(&topic(&here, "atomic")).in_flight(64).max_blocking_time(SOON);
     let writer = writer.create().unwrap();
-    let mut viewer = Actor::start(module_path!(), "viewer", &domain, 0);
+    let viewer = Actor::start(module_path!(), "viewer", domain, 0);
     writer.wait_for_readers(2, SOON).unwrap();
-    let view_of = |viewer: &mut Actor, number| {
-        writer.write(&CheckedSample::new(number)).unwrap();
-        viewer.tell("take");
-        viewer.hear()
-    };
-    assert_eq!(view_of(&mut viewer, 1), "Some(1) New");
-    assert_eq!(view_of(&mut viewer, 2), "Some(2) NotNew");
+    (writer, viewer)
+}
+
+/// Stops the viewer until the writer has continued without it, and resumes it.
+fn expel(writer: &DataWriter<CheckedSample>, viewer: &Actor) {
     viewer.signal(Signal::STOP);
     // The writer waits for it when its memory is full.
     until("it is expelled", || {
@@ -494,6 +490,21 @@ fn first_sample_after_a_rejoin_is_of_a_new_instance() {
         writer.matched_readers() == 0
     });
     viewer.signal(Signal::CONT);
+}
+
+/// A reader that takes straight begins anew when its participant is back (I-345).
+#[test]
+fn first_sample_after_a_rejoin_is_of_a_new_instance() {
+    let domain = TestDomain::new();
+    let (writer, mut viewer) = writer_and_viewer(&domain);
+    let view_of = |viewer: &mut Actor, number| {
+        writer.write(&CheckedSample::new(number)).unwrap();
+        viewer.tell("take");
+        viewer.hear()
+    };
+    assert_eq!(view_of(&mut viewer, 1), "Some(1) New");
+    assert_eq!(view_of(&mut viewer, 2), "Some(2) NotNew");
+    expel(&writer, &viewer);
     writer.wait_for_readers(2, SOON).unwrap();
     assert_eq!(view_of(&mut viewer, 3), "Some(3) New");
     assert_eq!(view_of(&mut viewer, 4), "Some(4) NotNew");
@@ -505,23 +516,14 @@ fn first_sample_after_a_rejoin_is_of_a_new_instance() {
 #[test]
 fn samples_not_taken_are_discarded_with_their_membership() {
     let domain = TestDomain::new();
-    let here = DomainParticipant::with_config(0, config(&domain.runtime_dir(), "atomic")).unwrap();
-    let writer = here.writer(&topic(&here, "atomic")).in_flight(64).max_blocking_time(SOON);
-    let writer = writer.create().unwrap();
-    let mut viewer = Actor::start(module_path!(), "viewer", &domain, 0);
-    writer.wait_for_readers(2, SOON).unwrap();
+    let (writer, mut viewer) = writer_and_viewer(&domain);
     let read = |viewer: &mut Actor| {
         viewer.tell("read");
         viewer.hear()
     };
     (1..=3).for_each(|number| writer.write(&CheckedSample::new(number)).unwrap());
     until("the samples are there", || read(&mut viewer) == "[[1, 2, 3], [2, 3]] after 0 to 0");
-    viewer.signal(Signal::STOP);
-    until("it is expelled", || {
-        writer.write(&CheckedSample::new(0)).unwrap();
-        writer.matched_readers() == 0
-    });
-    viewer.signal(Signal::CONT);
+    expel(&writer, &viewer);
     until("it is told", || {
         let found = read(&mut viewer);
         let is_over = found.ends_with("after 1 to 1");

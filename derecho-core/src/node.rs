@@ -278,6 +278,14 @@ impl Node {
         self.peers.get(&peer).map(|state| state.node)
     }
 
+    /// Identity of the node that sends or reads a stream, if it is present.
+    pub fn node_at(&self, origin: StreamOrigin) -> Option<NodeId> {
+        match origin {
+            StreamOrigin::Own => Some(self.id()),
+            StreamOrigin::Peer(peer) => self.node_of(peer),
+        }
+    }
+
     /// Whether a peer's memory is shared or copied.
     pub fn sharing(&self, peer: Peer) -> Option<Sharing> {
         self.peers.get(&peer).map(|state| state.sharing)

@@ -279,10 +279,7 @@ impl AtomicTopics {
         membership.begun.retain(reads);
         membership.note_begun(domain);
         for (number, origin, region) in domain.node().senders(id) {
-            let node = match origin {
-                StreamOrigin::Own => Some(me),
-                StreamOrigin::Peer(peer) => domain.node().node_of(peer),
-            };
+            let node = domain.node().node_at(origin);
             let number = usize::from(number);
             membership.senders.resize(membership.senders.len().max(number + 1), GONE_SENDER);
             membership.senders[number] = node.map_or(GONE_SENDER, |node| StreamId { node, region });
@@ -487,10 +484,7 @@ impl TopicMembership {
     /// Notes which participants are known to have begun.
     fn note_begun(&mut self, domain: &DomainGroup) {
         let (node, Some(subgroup)) = (domain.node(), self.subgroup) else { return };
-        self.begun.extend(node.begun_readers(subgroup).filter_map(|origin| match origin {
-            StreamOrigin::Own => Some(node.id()),
-            StreamOrigin::Peer(peer) => node.node_of(peer),
-        }));
+        self.begun.extend(node.begun_readers(subgroup).filter_map(|it| node.node_at(it)));
     }
 
     /// Updates the senders that are known to the readers of a topic whose samples are kept.

@@ -345,27 +345,22 @@ impl ParticipantMachine {
     fn create_writer(
         &mut self,
         link: &mut impl Link,
-        new: NewWriter,
+        mut new: NewWriter,
         effects: &mut Effects,
     ) -> Result<WriterMemory, EndpointRefusal> {
-        let is_ordered = new.endpoint.level.is_ordered();
-        let ordered = match is_ordered {
-            true => Some(self.atomic.add_writer(&mut self.group, link, &new, effects)?),
-            false => None,
-        };
-        let NewWriter { id, mut endpoint, geometry, shared } = new;
-        let memory = if let Some((made, memory)) = ordered {
-            endpoint = made;
-            memory
+        let memory;
+        if new.endpoint.level.is_ordered() {
+            (new.endpoint, memory) =
+                self.atomic.add_writer(&mut self.group, link, &new, effects)?;
         } else {
             let region = self.node().fresh_region();
-            let memory = SenderMemory::new(link.open(region, geometry.words())?, geometry);
-            let memory = memory.with_barrier(link.barrier());
-            endpoint.stream = region.0;
+            let own = link.open(region, new.geometry.words())?;
+            memory = SenderMemory::new(own, new.geometry).with_barrier(link.barrier());
+            new.endpoint.stream = region.0;
             self.node().add_stream(region, memory.clone(), effects);
-            announce(&mut self.group, id, endpoint.clone());
-            memory
-        };
+            announce(&mut self.group, new.id, new.endpoint.clone());
+        }
+        let NewWriter { id, endpoint, geometry, shared } = new;
         self.by_topic.entry(endpoint.topic.clone()).or_default().insert(id);
         if shared.timeliness.is_kept() {
             self.schedule_timeliness();

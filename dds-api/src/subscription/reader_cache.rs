@@ -348,8 +348,8 @@ impl<T: TopicData> ReaderCache<T> {
         }
         let (key, writer, committed) = (arrival.key, arrival.writer, arrival.data.committed());
         let record = WrittenRecord { key, writer, committed };
-        let settings = *self.cache.settings();
-        let owner = self.owner_times.as_mut()?.silent_owner(&record, &settings, now);
+        let owner_times = self.owner_times.as_mut()?;
+        let owner = owner_times.silent_owner(&record, self.cache.settings(), now);
         if let Some(owner) = owner {
             self.cache.give_up(key, owner);
         }
@@ -358,8 +358,7 @@ impl<T: TopicData> ReaderCache<T> {
 
     fn note_owner(&mut self, now: u64, record: Option<WrittenRecord>, outcome: ArrivalOutcome) {
         if let (Some(record), Some(owner_times)) = (record, &mut self.owner_times) {
-            let cache = &self.cache;
-            owner_times.note(&record, outcome, now, cache.instances(), |key| cache.knows(key));
+            owner_times.note(&record, outcome, now, &self.cache);
         }
     }
 

@@ -35,7 +35,7 @@ use crate::group::report::StreamId;
 use crate::ids::{NodeId, RegionId};
 use crate::log::{LogId, Tail};
 use crate::multicast::inbox::Inbox;
-use crate::node::{Node, StreamOrigin, SubgroupId};
+use crate::node::{Node, SubgroupId};
 use crate::transfer::holders::Holders;
 use crate::transfer::requester::TransferRequester;
 
@@ -300,10 +300,7 @@ impl SubgroupStore {
     fn meet(&mut self, node: &Node, subgroup: SubgroupId) -> StreamNumbers {
         let mut numbers = StreamNumbers::new();
         for ((sender, origin, region), number) in node.next_numbers(subgroup) {
-            let of = match origin {
-                StreamOrigin::Own => Some(node.id()),
-                StreamOrigin::Peer(peer) => node.node_of(peer),
-            };
+            let of = node.node_at(origin);
             let sender = usize::from(sender);
             self.senders.resize(self.senders.len().max(sender + 1), None);
             let Some(node) = of else { continue };

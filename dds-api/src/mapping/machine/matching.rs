@@ -350,7 +350,7 @@ impl ParticipantMachine {
         });
         let Some((reader, origin, writer)) = found else { return };
         let me = self.group.node().id();
-        let node = self.node_of(origin).unwrap_or(me);
+        let node = self.group.node().node_at(origin).unwrap_or(me);
         // A writer of this participant may not be announced yet.
         let own = || self.writers.get(&writer).filter(|_| node == me).map(|it| &it.endpoint);
         let endpoint = self.group.state().endpoint(node, writer).or_else(own);
@@ -446,7 +446,7 @@ impl ParticipantMachine {
             false => {
                 let served = self.group.node().served(RegionId(endpoint.stream));
                 readers.extend(served.filter_map(|(origin, entity)| {
-                    Some(InstanceHandle { node: self.node_of(origin)?, entity })
+                    Some(InstanceHandle { node: self.group.node().node_at(origin)?, entity })
                 }));
             }
         }
@@ -476,7 +476,8 @@ impl ParticipantMachine {
         let subscriptions = subscriptions.values();
         let accepted =
             subscriptions.filter_map(|WriterSubscription { origin, writer, is_accepted }| {
-                let writer = InstanceHandle { node: self.node_of(*origin)?, entity: *writer };
+                let writer =
+                    InstanceHandle { node: self.group.node().node_at(*origin)?, entity: *writer };
                 Some((writer, *is_accepted))
             });
         let accepted: BTreeMap<InstanceHandle, bool> = accepted.collect();
@@ -512,14 +513,6 @@ impl ParticipantMachine {
             }
         };
         partners.known().map(service).collect()
-    }
-
-    /// Participant that sends or reads a stream.
-    pub(super) fn node_of(&self, origin: StreamOrigin) -> Option<NodeId> {
-        match origin {
-            StreamOrigin::Own => Some(self.group.node().id()),
-            StreamOrigin::Peer(peer) => self.group.node().node_of(peer),
-        }
     }
 }
 

@@ -86,7 +86,10 @@ impl ParticipantMachine {
         reader.shared.set_priority(greatest.unwrap_or(0));
         let subscribed = reader.subscriptions.iter().filter_map(|(subscription, of_it)| {
             let WriterSubscription { origin, writer, .. } = *of_it;
-            Some((PriorityTarget::Subscription(*subscription), of(self.node_of(origin)?, writer)?))
+            Some((
+                PriorityTarget::Subscription(*subscription),
+                of(self.group.node().node_at(origin)?, writer)?,
+            ))
         });
         let subscribed: Vec<(PriorityTarget, i32)> = subscribed.collect();
         let node = self.group.node_mut();

@@ -533,13 +533,29 @@ impl<S> SampleCache<S> {
             return self.list_purge(at);
         }
         instance.purge_at = NEVER;
-        if instance.waiting.take().is_some() {
-            self.unhold(at);
-        }
-        while self.instances.get(at).samples.first != NIL {
-            self.forget(self.instances.get(at).samples.first);
-        }
+        self.empty(at);
+        self.drop_notice(at);
         self.instances.tidy(at);
+    }
+
+    /// Removes the samples of an instance, also one that waits for TIME_BASED_FILTER, but not a
+    /// notice. Returns their number.
+    fn empty(&mut self, at: u32) -> usize {
+        let mut removed = 0;
+        if self.instances.get_mut(at).waiting.take().is_some() {
+            self.unhold(at);
+            removed += 1;
+        }
+        let mut sample = self.instances.get(at).samples.first;
+        while sample != NIL {
+            let next = self.samples.after(Chain::Instance, sample);
+            if self.samples.get(sample).valid {
+                self.forget(sample);
+                removed += 1;
+            }
+            sample = next;
+        }
+        removed
     }
 
     /// Removes all samples with data, and returns their number. What is known of the instances
@@ -548,19 +564,7 @@ impl<S> SampleCache<S> {
         self.keep_passing();
         let mut discarded = 0;
         for at in self.instances.all().collect::<Vec<_>>() {
-            if self.instances.get_mut(at).waiting.take().is_some() {
-                self.unhold(at);
-                discarded += 1;
-            }
-            let mut sample = self.instances.get(at).samples.first;
-            while sample != NIL {
-                let next = self.samples.after(Chain::Instance, sample);
-                if self.samples.get(sample).valid {
-                    self.forget(sample);
-                    discarded += 1;
-                }
-                sample = next;
-            }
+            discarded += self.empty(at);
             self.instances.tidy(at);
         }
         discarded

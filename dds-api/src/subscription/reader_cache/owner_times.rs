@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::membership_state::MembershipState;
-use crate::subscription::cache::{ArrivalOutcome, CacheSettings, Key};
+use crate::subscription::cache::{ArrivalOutcome, CacheSettings, Key, SampleCache};
 
 /// Number of entries above which those of forgotten instances are removed.
 const FEW: usize = 64;
@@ -67,14 +67,13 @@ impl OwnerTimes {
         self.membership.is_stopped(last.owner.node).then_some(last.owner)
     }
 
-    /// Notes the outcome of a record's arrival in the cache, which knows `instances` instances.
-    pub(super) fn note(
+    /// Notes the outcome of a record's arrival in the cache.
+    pub(super) fn note<S>(
         &mut self,
         record: &WrittenRecord,
         outcome: ArrivalOutcome,
         now: u64,
-        instances: usize,
-        is_known: impl Fn(Key) -> bool,
+        cache: &SampleCache<S>,
     ) {
         let committed = record.committed.unwrap_or(now);
         match outcome {
@@ -85,8 +84,8 @@ impl OwnerTimes {
                 own.into_iter().for_each(|last| last.committed = last.committed.max(committed));
             }
             ArrivalOutcome::Stored | ArrivalOutcome::Waits | ArrivalOutcome::Unnoticed => {
-                if self.times.len() > 2 * instances + FEW {
-                    self.times.retain(|key, _| is_known(*key));
+                if self.times.len() > 2 * cache.instances() + FEW {
+                    self.times.retain(|key, _| cache.knows(*key));
                 }
                 let time = OwnerTime { owner: record.writer, committed, asked: 0 };
                 self.times.insert(record.key, time);
