@@ -17,8 +17,9 @@
 //! ```
 //! While the thread is asleep, it keeps the role, and peers ring its bell. If an application thread
 //! knocks, the engine's thread runs the turn. If the knocks continue, it leaves the role to the
-//! knocking threads and checks only every [`Pace::tick`]. A process that calls often thus pays for
-//! no second thread, and the sleeping thread serves at once a process that calls seldom.
+//! knocking threads and checks only every [`Pace::tick`], and more rarely while these threads drive
+//! all the time. A process that calls often thus pays for no second thread, and the sleeping thread
+//! serves at once a process that calls seldom.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -36,6 +37,7 @@ use crate::counters::EngineCounters;
 use crate::driver;
 use crate::event_loop::EventLoop;
 use crate::process;
+use crate::processor_sharing::ProcessorSharing;
 use crate::threads::ThreadSettings;
 use crate::turn_listener::{TurnListener, TurnListeners};
 
@@ -46,7 +48,8 @@ pub struct Pace {
     pub spin: Duration,
     /// Turns that offer the processor to other threads in between, followed by sleep.
     pub linger: Duration,
-    /// Interval at which the engine's thread checks while application threads drive.
+    /// Interval at which the engine's thread checks while application threads drive. While these
+    /// drive all the time, the interval grows to eight times as much.
     pub tick: Duration,
 }
 
@@ -64,16 +67,17 @@ impl Default for Pace {
 const TURNS_A_LOOK: u32 = 8;
 
 /// Idle time of the driving thread, and the approximate current time.
-pub(crate) struct IdleTimer {
+pub(crate) struct IdleTimer<'a> {
     pace: Pace,
     now: Time,
     since: Option<Time>,
     turns: u32,
+    sharing: &'a ProcessorSharing,
 }
 
-impl IdleTimer {
-    pub(crate) fn new(pace: Pace) -> IdleTimer {
-        IdleTimer { pace, now: clock::now(), since: None, turns: 0 }
+impl IdleTimer<'_> {
+    pub(crate) fn new(pace: Pace, sharing: &ProcessorSharing) -> IdleTimer<'_> {
+        IdleTimer { pace, now: clock::now(), since: None, turns: 0, sharing }
     }
 
     /// Time of the last clock reading.
@@ -109,7 +113,10 @@ impl IdleTimer {
         if idle < self.pace.spin && !awaits_others {
             std::hint::spin_loop();
         } else if idle < self.pace.spin + self.pace.linger {
-            std::thread::yield_now();
+            match self.sharing.offer(self.now) {
+                Some(now) => self.now = now,
+                None => return true,
+            }
         } else {
             return true;
         }
@@ -163,6 +170,9 @@ pub(crate) struct EngineState<M, L> {
     /// True while the driver thread waits without a tick, because an application thread has
     /// the role.
     pub(crate) away: AtomicBool,
+    /// Whether the driver thread ticks rarely, because application threads drive all the time.
+    pub(crate) ticks_rarely: AtomicBool,
+    pub(crate) sharing: ProcessorSharing,
     pub(crate) listeners: TurnListeners,
     pub(crate) counters: EngineCounters,
     /// Process in which the engine was created.
@@ -397,6 +407,8 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             news: Condvar::new(),
             recall: Condvar::new(),
             away: AtomicBool::new(false),
+            ticks_rarely: AtomicBool::new(false),
+            sharing: ProcessorSharing::default(),
             listeners: TurnListeners::default(),
             counters: EngineCounters::default(),
             process: process::number(),
@@ -461,6 +473,18 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         };
         shared.turn(&mut role, now);
         shared.leave(role, now);
+    }
+
+    /// Runs a turn as [`Engine::poke_at`] does, after which the machine wants a further turn soon,
+    /// although application threads may stop driving: the driver thread ticks often again.
+    pub fn poke_and_hurry(&self, now: Time) {
+        self.poke_at(now);
+        let shared = &*self.shared;
+        if shared.ticks_rarely.load(Ordering::SeqCst) && !shared.is_inherited() {
+            let _ring_count = shared.ring_count();
+            shared.ticks_rarely.store(false, Ordering::SeqCst);
+            shared.recall.notify_one();
+        }
     }
 
     /// Registers a listener, which is called whenever a turn did something, as long as the listener
@@ -549,7 +573,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     ) -> bool {
         let shared = &*self.shared;
         let mut is_ready = false;
-        let mut idle = IdleTimer::new(shared.pace);
+        let mut idle = IdleTimer::new(shared.pace, &shared.sharing);
         let mut gather = Some(BatchPause::begin(&shared.thin, idle.now()));
         loop {
             let done = shared.turn(&mut role, idle.now());
@@ -574,7 +598,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             if over {
                 // The caller may wait for room, or for acknowledgements.
                 shared.park(&mut role, deadline, Interest::Hints, &mut *ready);
-                idle = IdleTimer::new(shared.pace);
+                idle = IdleTimer::new(shared.pace, &shared.sharing);
                 is_ready = ready();
                 if is_ready || shared.stopped.load(Ordering::SeqCst) {
                     break;

@@ -16,6 +16,7 @@ pub mod engine;
 pub mod event_loop;
 pub mod logs;
 pub mod process;
+mod processor_sharing;
 mod threads;
 mod turn_listener;
 
