@@ -23,8 +23,8 @@ use super::lending::DEFAULT_PERCENT;
 use super::not_with_builtin;
 use super::queues::Queues;
 use super::reader::DataReader;
-use super::sets::OpenedSets;
 use super::subscriber::Subscriber;
+use super::unqueued::UnqueuedSamples;
 use crate::domain::enabling::EnablingState;
 use crate::domain::{ParticipantInner, ProfileBinding, default_reader_qos};
 use crate::infrastructure::listener::ListenerSlot;
@@ -458,7 +458,7 @@ impl<T: TopicData> DataReaderBuilder<T> {
             queues: ThreadLock::new(Queues::default(), barrier),
             departures: Arc::default(),
             joined_readers: OnceLock::new(),
-            opened_sets: OpenedSets::default(),
+            unqueued: UnqueuedSamples::default(),
             unreadable: AtomicU64::new(0),
             max_held_percent,
             copied: AtomicU64::new(0),

@@ -85,7 +85,7 @@ impl<T: BuiltinTopicData> DiscoverySink for BuiltinReaderSink<T> {
             // disposed, and not lost with its writer.
             Some((SampleBody::of_update(data, state, now, entity.node), GONE_SENDER))
         });
-        reader.opened_sets.receive(samples);
+        reader.unqueued.receive(samples);
     }
 }
 

@@ -94,7 +94,7 @@ impl<T: TopicData> ReaderCore<T> {
     #[cold]
     fn mark_of_queues(&self) -> ArrivalMark {
         let received = self.queues().received(&self.shared);
-        ArrivalMark::InQueues(received.wrapping_add(self.opened_sets.received()))
+        ArrivalMark::InQueues(received.wrapping_add(self.unqueued.received()))
     }
 
     /// Resets both statuses: a call has read or taken what had arrived by this mark, or a listener

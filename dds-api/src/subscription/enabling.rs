@@ -249,6 +249,6 @@ impl<T: TopicData> ActiveReader<T> {
         }
         core.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *core.queues.lock() = Queues::default();
-        core.opened_sets.clear();
+        core.unqueued.clear();
     }
 }

@@ -1,7 +1,11 @@
 //! Core of a reader: its state, and the next sample out of its queues.
 //!
-//! Owns: the order in which coherent sets, kept samples and queued samples are given out, and which
-//! of them the reader never gets. Never does: decode a sample under the queues' lock, or wait.
+//! ```text
+//!   replay of kept records ──┐
+//!   queues ──────────────────┴─take_record──> record ──unpack──> a sample, or those of a set
+//! ```
+//! Owns: the order in which kept and queued samples are given out, and which of them the reader
+//! never gets. Never does: decode a sample under the queues' lock, or wait.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,19 +20,19 @@ use super::data_available::DataAvailable;
 use super::departures::WriterDepartures;
 use super::enabling::{EnabledReader, ReaderDraft};
 use super::joined::JoinedReaders;
-use super::queues::{QueuedRecord, Queues, TakenFor, is_over, pass_over};
+use super::queues::{NextRecord, QueuedRecord, Queues, TakenRecord, is_over, pass_over};
 use super::reader_cache::ReaderCache;
 use super::sample::{Sample, SampleBody};
-use super::sets::OpenedSets;
+use super::sets::PositionedSamples;
 use super::states::ViewState;
 use super::subscriber::Subscriber;
+use super::unqueued::UnqueuedSamples;
 use crate::domain::ParticipantInner;
 use crate::domain::enabling::EnablingState;
 use crate::infrastructure::listener::ListenerSlot;
 use crate::infrastructure::this_thread::{ThreadGuard, ThreadLock};
 use crate::infrastructure::{DataReaderListener, StatusCondition};
-use crate::mapping::kept_replay::ReplayStep;
-use crate::mapping::record::{RecordContext, lies_in_place, mark_of};
+use crate::mapping::record::{RecordContext, is_plain, lies_in_place, mark_of};
 use crate::mapping::set;
 use crate::mapping::shares::ReaderShared;
 use crate::topic::{SharedFilter, Topic};
@@ -45,9 +49,8 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) departures: Arc<WriterDepartures>,
     /// Readers of the joined topics, if the topic is a multi-topic.
     pub(super) joined_readers: OnceLock<JoinedReaders>,
-    /// Samples of a coherent set that was taken out of the queues, which have not all been given
-    /// out yet.
-    pub(super) opened_sets: OpenedSets<T>,
+    /// Samples that do not come through the queues.
+    pub(super) unqueued: UnqueuedSamples<T>,
     pub(super) unreadable: AtomicU64,
     /// Maximum percentage of a writer's memory that samples given out may hold.
     pub(super) max_held_percent: u8,
@@ -77,21 +80,49 @@ pub struct ReaderCore<T: TopicData> {
     pub(super) notified_arrivals: AtomicU64,
 }
 
-/// Decision about a record that was taken, in the uncommon cases.
-enum Apart {
-    /// The application gets its sample; whether that is the first one of the instance.
-    Given(QueuedRecord, bool),
-    /// The reader does not get it.
+/// Receiver of a sample.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TakenFor {
+    /// The reader's cache.
+    Cache,
+    /// The application, from a reader that does not follow instances.
+    Application,
+}
+
+/// Result of one step along a reader's sources.
+pub(super) enum IntakeStep {
+    /// The reader gets the samples of this record.
+    Taken(RecordToUnpack),
+    /// The reader does not get the record that came next.
     PassedOver,
-    /// The record stays in the queues for the cache: the reader follows instances.
-    PutBack,
+    /// There is no record for the receiver now.
+    Absent,
+}
+
+/// A record whose samples a reader gets.
+pub(super) struct RecordToUnpack {
+    record: TakenRecord,
+    /// Whether none of the writer's memory may be lent.
+    copies: bool,
+    /// Whether the record is the first one that the application gets.
+    is_first: bool,
+}
+
+impl RecordToUnpack {
+    /// The stream that brought the record.
+    #[inline(always)]
+    pub(super) fn stream(&self) -> StreamId {
+        self.record.stream()
+    }
 }
 
 /// Contents of a record.
-enum Unpacked<T> {
-    Sample(SampleBody<T>, StreamId),
-    /// No sample, or several, which are given next.
-    Nothing,
+pub(super) enum RecordContents<T> {
+    Sample(SampleBody<T>),
+    /// The samples of a coherent set; none of a notice about a writer.
+    Set(PositionedSamples<T>),
+    /// No sample that the reader can read.
+    Unreadable,
     /// The record may have been overwritten in the meantime: nothing more is given for now.
     Evicted,
 }
@@ -119,7 +150,7 @@ impl<T: TopicData> ReaderCore<T> {
         if let Some(joined_readers) = self.joined_readers.get() {
             self.join_changes(joined_readers);
         }
-        self.opened_sets.has_next()
+        self.unqueued.has_next()
             || self.queues().has_any(&self.shared, &self.participant.membership)
     }
 
@@ -130,8 +161,8 @@ impl<T: TopicData> ReaderCore<T> {
             return None;
         }
         let mut queues = self.queues();
-        let has_any = self.opened_sets.has_next()
-            || queues.has_any(&self.shared, &self.participant.membership);
+        let has_any =
+            self.unqueued.has_next() || queues.has_any(&self.shared, &self.participant.membership);
         let is_end = queues.follows()
             || has_any && queues.others_come_next()
             || !queues.is_straight() && queues.has_lost_author();
@@ -225,10 +256,11 @@ impl<T: TopicData> ReaderCore<T> {
     /// The next sample for the application, for a reader that does not follow instances, with this
     /// view of the instance and this rank, as `form` makes it. It has data. If something other than
     /// data comes next, or a writer of earlier samples has ended, there is none, and the reader
-    /// follows instances from now on. The common case, a record that is read in place, is inlined
-    /// into the caller, and the sample is written only to its destination: moving a sample from one
-    /// place on the stack to another costs as much as a lock. If there is none, the result is that
-    /// of `otherwise`.
+    /// follows instances from now on. If there is none, the result is that of `otherwise`.
+    ///
+    /// The common case, a record that is read in place, is inlined into the caller, and the sample
+    /// is written only to its destination: moving a sample from one place on the stack to another
+    /// costs as much as a lock. Everything else is left to [`pop_any`](Self::pop_any).
     #[inline(always)]
     pub(super) fn pop_sample<R>(
         &self,
@@ -237,268 +269,167 @@ impl<T: TopicData> ReaderCore<T> {
         form: impl Fn(Sample<T>) -> R,
         otherwise: impl FnOnce() -> Option<R>,
     ) -> Option<R> {
-        // Uncommon cases return their sample through this variable.
-        let mut other = None;
-        let started = self.enabled()?;
-        if started.is_kept
-            && (started.remembers || self.reads_history())
-            && self.pop_kept_sample(started, view, rank, &mut other)
-        {
-            return other.map_or_else(otherwise, |sample| Some(form(sample)));
-        }
-        loop {
-            // Decoding happens without the lock, because it runs code of the type. Only the queues
-            // behind the guard are passed on: the guard stays in registers.
+        if is_plain::<T>() && self.all_are_queued() {
+            // Only the queues behind the guard are passed on: the guard stays in registers.
             let mut queues = self.queues();
-            let Some(taken) = queues.take(&self.shared) else { break };
-            let QueuedRecord { record, stream, life } = taken;
-            let is_full = queues.lending.is_full(&record);
-            let is_apart = is_full || !queues.is_straight();
-            if is_apart || self.is_refused(record.bytes()) || !lies_in_place::<T>(record.bytes()) {
-                let verdict = self.judge_apart(&mut queues, QueuedRecord { record, stream, life });
+            let Some(taken) = queues.take(&self.shared) else {
                 drop(queues);
-                let goes_on = match verdict {
-                    Apart::Given(taken, is_first) => {
-                        let view = if is_first { ViewState::New } else { view };
-                        self.unpack_apart(taken, is_full, view, rank, &mut other)
-                    }
-                    Apart::PassedOver => true,
-                    Apart::PutBack => false,
-                };
-                if goes_on {
-                    continue;
+                return otherwise();
+            };
+            let QueuedRecord { record, stream, life } = taken;
+            let is_common = !queues.lending.is_full(&record)
+                && queues.is_straight()
+                && !self.is_refused(record.bytes())
+                && lies_in_place::<T>(record.bytes());
+            if is_common {
+                drop(queues);
+                // This process may have been stopped, and the memory that it has read may have
+                // been overwritten.
+                if self.participant.membership.is_evicted_from(life) {
+                    pass_over(record);
+                    self.discard();
+                    return otherwise();
                 }
-                break;
+                return Some(form(Sample::in_place(record, stream.node, view, rank)));
             }
-            drop(queues);
-            // This process may have been stopped, and the memory that it has read may have
-            // been overwritten.
-            if self.participant.membership.is_evicted_from(life) {
-                pass_over(record);
-                self.discard();
-                break;
-            }
-            return Some(form(Sample::in_place(record, stream.node, view, rank)));
+            queues.put_back(QueuedRecord { record, stream, life });
         }
-        other.map_or_else(otherwise, |sample| Some(form(sample)))
+        // The sample is returned through a variable, because a call that returns it in registers
+        // and memory would move it twice.
+        let mut found = None;
+        self.pop_any(view, rank, &mut found);
+        found.map_or_else(otherwise, |sample| Some(form(sample)))
     }
 
-    /// The next sample of a topic that keeps samples, while those come that were written before or
-    /// come again. Returns `false` if samples now come through a queue, as on other topics.
+    /// The next sample for the application, whatever record it is in.
     #[inline(never)]
-    fn pop_kept_sample(
-        &self,
-        started: &EnabledReader,
-        view: ViewState,
-        rank: usize,
-        found: &mut Option<Sample<T>>,
-    ) -> bool {
-        // An update of the queues may begin a new life of the participant.
-        drop(self.queues());
-        let view = if self.has_given.load(Ordering::Relaxed) { view } else { ViewState::New };
-        match self.pop_kept(started, TakenFor::Application) {
-            Some(next) => *found = next.map(|(sample, _)| sample.into_next(view, rank)),
-            None => return false,
-        }
-        true
-    }
-
-    /// Decides, in the uncommon cases, what becomes of a record that was taken. The lock of the
-    /// queues is held meanwhile, so that no thread takes a later record before.
-    #[inline(never)]
-    fn judge_apart(&self, queues: &mut Queues, taken: QueuedRecord) -> Apart {
-        let bytes = taken.record.bytes();
-        if queues.follows() {
-            queues.put_back(taken);
-            return Apart::PutBack;
-        }
-        if self.is_refused(bytes) {
-            queues.forget_author_of(bytes, taken.stream);
-            return Apart::PassedOver;
-        }
-        if queues.end_before(bytes) {
-            queues.leave_to_cache(taken);
-            return Apart::PutBack;
-        }
-        queues.go_straight();
-        Apart::Given(taken, self.note_given(TakenFor::Application))
-    }
-
-    /// Unpacks the record of a sample that the application gets, in the uncommon cases. Returns
-    /// whether the next record must be taken instead.
-    #[inline(never)]
-    fn unpack_apart(
-        &self,
-        taken: QueuedRecord,
-        is_full: bool,
-        view: ViewState,
-        rank: usize,
-        found: &mut Option<Sample<T>>,
-    ) -> bool {
-        match self.unpack(taken, is_full) {
-            Unpacked::Sample(sample, _) => {
-                *found = Some(sample.into_next(view, rank));
-                false
-            }
-            Unpacked::Nothing => true,
-            Unpacked::Evicted => false,
-        }
-    }
-
-    /// The next sample for the cache, if there is one.
-    #[inline(always)]
-    pub(super) fn pop(&self) -> Option<(SampleBody<T>, StreamId)> {
-        let started = self.enabled()?;
-        if started.is_kept
-            && let Some(kept) = self.pop_kept(started, TakenFor::Cache)
-        {
-            return kept;
-        }
+    fn pop_any(&self, view: ViewState, rank: usize, found: &mut Option<Sample<T>>) {
         loop {
-            if let Some(next) = self.opened_sets.next() {
-                if is_out_of_date(&next.0, started.lifespan) {
-                    continue;
+            let record = match self.take_record(TakenFor::Application) {
+                IntakeStep::Taken(record) => record,
+                IntakeStep::PassedOver => continue,
+                IntakeStep::Absent => return,
+            };
+            let view = if record.is_first { ViewState::New } else { view };
+            match self.unpack(record) {
+                RecordContents::Sample(sample) => {
+                    *found = Some(sample.into_next(view, rank));
+                    return;
                 }
-                return Some(next);
-            }
-            let taken = self.queues().take_oldest(&self.shared)?;
-            // If the reader lends nothing, the cache also gets copies, so that filter, key and data
-            // come from the same copy.
-            let is_full = self.max_held_percent == 0;
-            match self.unpack(taken, is_full) {
-                Unpacked::Sample(sample, writer) => return Some((sample, writer)),
-                Unpacked::Nothing => {}
-                Unpacked::Evicted => return None,
+                // The application gets no sets from here, see `Queues::end_before`.
+                RecordContents::Set(_) | RecordContents::Unreadable => {}
+                RecordContents::Evicted => return,
             }
         }
     }
 
-    /// The contents of a record that was taken out of the queues. With `is_full` none of the
-    /// writer's memory may be lent.
+    /// The contents of the next record for the cache that has any, with its stream.
     #[inline(always)]
-    fn unpack(&self, taken: QueuedRecord, is_full: bool) -> Unpacked<T> {
-        let QueuedRecord { record, stream, life } = taken;
-        if self.is_refused(record.bytes()) {
-            return Unpacked::Nothing;
-        }
-        // This process may have been stopped, and the memory that it has read may have
-        // been overwritten.
-        let is_evicted = || self.participant.membership.is_evicted_from(life);
-        if set::is_apart(record.bytes()) {
-            self.open(record.bytes(), record.number(), stream, || !is_evicted());
-            return Unpacked::Nothing;
-        }
-        let mut sample = SampleBody::new(record, stream.node, &self.reading());
-        if is_full {
-            sample = sample.and_then(|sample| self.copy_out(sample));
-        }
-        if is_evicted() {
-            self.discard();
-            return Unpacked::Evicted;
-        }
-        match sample {
-            Some(sample) => Unpacked::Sample(sample, stream),
-            None => {
-                self.note_unreadable();
-                Unpacked::Nothing
+    pub(super) fn pop(&self) -> Option<(RecordContents<T>, StreamId)> {
+        loop {
+            if let Some((sample, stream)) = self.unqueued.next() {
+                return Some((RecordContents::Sample(sample), stream));
+            }
+            let record = match self.take_record(TakenFor::Cache) {
+                IntakeStep::Taken(record) => record,
+                IntakeStep::PassedOver => continue,
+                IntakeStep::Absent => return None,
+            };
+            let stream = record.stream();
+            match self.unpack(record) {
+                RecordContents::Unreadable => {}
+                RecordContents::Set(samples) if samples.is_empty() => {}
+                RecordContents::Evicted => return None,
+                contents => return Some((contents, stream)),
             }
         }
+    }
+
+    /// Takes the next record out of the reader's sources, and decides whether the reader gets it.
+    /// For the application there is none if something other than data comes next, or a writer of
+    /// earlier samples has ended: the reader follows instances from now on.
+    ///
+    /// The lock of the queues is held until this is decided, so that no thread takes a later record
+    /// before. The record is unpacked without the lock, because decoding runs code of the type.
+    #[inline]
+    pub(super) fn take_record(&self, taken_for: TakenFor) -> IntakeStep {
+        let Some(started) = self.enabled() else { return IntakeStep::Absent };
+        let membership = &self.participant.membership;
+        let is_direct = taken_for == TakenFor::Application;
+        let mut queues = self.queues();
+        if is_direct && queues.follows() {
+            return IntakeStep::Absent;
+        }
+        let mut record = match queues.next_record(&self.shared, membership) {
+            NextRecord::Found(record) => record,
+            NextRecord::Absent => return IntakeStep::Absent,
+            NextRecord::NotShown => {
+                drop(queues);
+                self.participant.engine.poke();
+                return IntakeStep::Absent;
+            }
+        };
+        let is_refused = self.is_refused(record.bytes());
+        if is_direct && !is_refused && queues.end_before(record.bytes()) {
+            queues.leave_to_cache(record);
+            return IntakeStep::Absent;
+        }
+        let copies = match &record {
+            TakenRecord::Queued(_) if !is_direct => self.max_held_percent == 0,
+            TakenRecord::Queued(queued) => queues.lending.is_full(&queued.record),
+            _ => false,
+        };
+        if started.remembers {
+            // A record that is given out does not come again, so its sample must remain whole. A
+            // record that cannot be given out now comes again while it is kept.
+            let lent_in = record.lent_in();
+            record = record.into_copy();
+            if lent_in.is_some_and(|life| membership.is_evicted_from(life)) {
+                return IntakeStep::Absent;
+            }
+        }
+        queues.note(record.stream(), record.number());
+        if is_refused {
+            queues.forget_author_of(record.bytes(), record.stream());
+            return IntakeStep::PassedOver;
+        }
+        if is_direct && record.lent_in().is_some() {
+            queues.go_straight();
+        }
+        let is_first = is_direct && !self.has_given.swap(true, Ordering::Relaxed);
+        IntakeStep::Taken(RecordToUnpack { record, copies, is_first })
+    }
+
+    /// The contents of a record.
+    #[inline(always)]
+    pub(super) fn unpack(&self, taken: RecordToUnpack) -> RecordContents<T> {
+        let RecordToUnpack { record, copies, .. } = taken;
+        let lent_in = record.lent_in();
+        let contents = if set::is_apart(record.bytes()) {
+            self.unpack_set(&record)
+        } else {
+            let sample = SampleBody::of(record, &self.reading());
+            let sample = if copies { sample.and_then(|it| self.copy_out(it)) } else { sample };
+            sample.map_or(RecordContents::Unreadable, RecordContents::Sample)
+        };
+        // This process may have been stopped, and the memory that it has read may have been
+        // overwritten.
+        if lent_in.is_some_and(|life| self.participant.membership.is_evicted_from(life)) {
+            self.discard();
+            return RecordContents::Evicted;
+        }
+        if matches!(contents, RecordContents::Unreadable) {
+            self.note_unreadable();
+        }
+        contents
     }
 
     /// Whether the reader is enabled in this process, and all its samples come through its queues
     /// from now on.
+    #[inline(always)]
     pub(super) fn all_are_queued(&self) -> bool {
         let comes_again = |started: &EnabledReader| started.remembers || self.reads_history();
         self.enabled().is_some_and(|started| !started.is_kept || !comes_again(started))
-    }
-
-    /// The next sample of a topic that keeps samples; `None` if samples now come through a queue,
-    /// as on other topics. For the application there is none if something other than data comes
-    /// next, or a writer of earlier samples has ended; the reader follows instances from now on.
-    fn pop_kept(
-        &self,
-        started: &EnabledReader,
-        taken_for: TakenFor,
-    ) -> Option<Option<(SampleBody<T>, StreamId)>> {
-        let is_direct = taken_for == TakenFor::Application;
-        while started.remembers || self.shared.reads_history.load(Ordering::Acquire) {
-            // Only the cache opens sets, and another thread may be filling it.
-            if !is_direct && let Some(next) = self.opened_sets.next() {
-                if is_out_of_date(&next.0, started.lifespan) {
-                    continue;
-                }
-                return Some(Some(next));
-            }
-            let mut queues = self.queues();
-            if is_direct && queues.follows() {
-                return Some(None);
-            }
-            let membership = &self.participant.membership;
-            let (found, stream) = match queues.take_kept(&self.shared, membership, taken_for) {
-                ReplayStep::Kept(kept, stream) => {
-                    if self.is_refused(kept.bytes()) {
-                        queues.forget_author_of(kept.bytes(), stream);
-                        continue;
-                    }
-                    self.note_given(taken_for);
-                    drop(queues);
-                    if set::is_apart(kept.bytes()) {
-                        self.open(kept.bytes(), kept.number(), stream, || true);
-                        continue;
-                    }
-                    (SampleBody::of_kept(kept, stream.node, &self.reading()), stream)
-                }
-                ReplayStep::NoneYet => {
-                    drop(queues);
-                    self.participant.engine.poke();
-                    return Some(None);
-                }
-                ReplayStep::Over if !started.remembers => return None,
-                ReplayStep::Over => {
-                    let Some(taken) = queues.take(&self.shared) else { return Some(None) };
-                    let QueuedRecord { record, stream, life } = taken;
-                    let number = record.number();
-                    let refused = self.is_refused(record.bytes());
-                    if is_direct && !refused && queues.end_before(record.bytes()) {
-                        queues.leave_to_cache(QueuedRecord { record, stream, life });
-                        return Some(None);
-                    }
-                    let is_apart = set::is_apart(record.bytes());
-                    let opened = is_apart.then(|| self.read_set(record.bytes(), number, stream));
-                    let copied = || SampleBody::copied(&record, stream.node, &self.reading());
-                    let sample = (!is_apart).then(copied).flatten();
-                    // A record that cannot be given out now comes again while it is kept. The lock
-                    // stays held until this is decided, so that no thread takes the next record
-                    // before. A record that is given out does not come again, so the sample must
-                    // remain whole.
-                    if self.participant.membership.is_evicted_from(life) {
-                        return Some(None);
-                    }
-                    queues.note(stream, number);
-                    if refused {
-                        queues.forget_author_of(record.bytes(), stream);
-                        continue;
-                    }
-                    self.note_given(taken_for);
-                    drop(queues);
-                    if let Some(opened) = opened {
-                        self.keep_set(opened, stream);
-                        continue;
-                    }
-                    (sample, stream)
-                }
-            };
-            match found {
-                Some(sample) => return Some(Some((sample, stream))),
-                None => self.note_unreadable(),
-            }
-        }
-        None
-    }
-
-    /// Notes that the application gets a sample. Returns whether that is the first one.
-    fn note_given(&self, taken_for: TakenFor) -> bool {
-        taken_for == TakenFor::Application && !self.has_given.swap(true, Ordering::Relaxed)
     }
 
     /// The type information that is needed to read records.

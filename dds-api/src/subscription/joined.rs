@@ -102,7 +102,7 @@ impl<T: TopicData> ReaderCore<T> {
             match read {
                 Some(data) => {
                     let body = SampleBody::of_update(data, state, written, GONE_SENDER.node);
-                    self.opened_sets.receive([(body, GONE_SENDER)].into_iter());
+                    self.unqueued.receive([(body, GONE_SENDER)].into_iter());
                 }
                 None => self.note_unreadable(),
             }

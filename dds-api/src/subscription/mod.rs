@@ -27,6 +27,7 @@ mod sets;
 mod states;
 mod statuses;
 mod subscriber;
+mod unqueued;
 
 pub use builder::DataReaderBuilder;
 pub(crate) use builtin::{is_builtin, not_with_builtin};

@@ -36,15 +36,6 @@ pub(super) enum QueueHead {
     Pending(OrderPosition),
 }
 
-/// Receiver of a sample.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum TakenFor {
-    /// The reader's cache.
-    Cache,
-    /// The application, from a reader that does not follow instances.
-    Application,
-}
-
 /// The queues as the application's side last saw them.
 #[derive(Default)]
 pub(super) struct Queues {
@@ -61,12 +52,11 @@ pub(super) struct Queues {
     pub(super) discarded: u64,
     /// The life of the participant that the queues belong to.
     pub(super) life: Life,
-    /// The next record, if it was already taken out of its queue to look at it.
-    front: Option<QueuedRecord>,
-    /// Position of `front`, if the queue that it was taken from is no longer there.
+    /// The next record, if it was already taken out of its source to look at it. While the replay
+    /// of kept records lasts, it is one of those.
+    front: Option<TakenRecord>,
+    /// Position of a queued `front`, if the queue that it was taken from is no longer there.
     front_position: Option<OrderPosition>,
-    /// The next kept record, if it was already looked at.
-    front_kept: Option<(StoredRecord, StreamId)>,
     /// Information about the writers of an ordered topic.
     known_writers: Option<Arc<KnownWriters>>,
     /// Writers accepted last. Most samples have the same writer as one of the samples before.
@@ -102,6 +92,79 @@ pub(super) struct QueuedRecord {
     pub(super) stream: StreamId,
     /// The life of the participant in which the record was received.
     pub(super) life: Life,
+}
+
+/// A record out of one of a reader's sources.
+pub(super) enum TakenRecord {
+    /// Out of a queue.
+    Queued(QueuedRecord),
+    /// Out of the replay of kept records.
+    Kept(StoredRecord, StreamId),
+    /// Out of a queue, as a copy: the record does not come again, so its sample must remain whole.
+    Copied(CopiedRecord),
+}
+
+/// A record that was copied out of its writer's memory.
+pub(super) struct CopiedRecord {
+    bytes: Box<[u8]>,
+    number: u64,
+    stream: StreamId,
+}
+
+impl TakenRecord {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            TakenRecord::Queued(queued) => queued.record.bytes(),
+            TakenRecord::Kept(kept, _) => kept.bytes(),
+            TakenRecord::Copied(copied) => &copied.bytes,
+        }
+    }
+
+    /// Number among the messages of its stream.
+    pub(super) fn number(&self) -> u64 {
+        match self {
+            TakenRecord::Queued(queued) => queued.record.number(),
+            TakenRecord::Kept(kept, _) => kept.number(),
+            TakenRecord::Copied(copied) => copied.number,
+        }
+    }
+
+    pub(super) fn stream(&self) -> StreamId {
+        match self {
+            TakenRecord::Queued(queued) => queued.stream,
+            TakenRecord::Kept(_, stream) => *stream,
+            TakenRecord::Copied(copied) => copied.stream,
+        }
+    }
+
+    /// The life of the participant in which a writer's memory may be overwritten unless it is still
+    /// this life; `None` if the record does not lie there.
+    pub(super) fn lent_in(&self) -> Option<Life> {
+        match self {
+            TakenRecord::Queued(queued) => Some(queued.life),
+            TakenRecord::Kept(..) | TakenRecord::Copied(_) => None,
+        }
+    }
+
+    /// The record as one that does not lie in its writer's memory.
+    pub(super) fn into_copy(self) -> TakenRecord {
+        match self {
+            TakenRecord::Queued(QueuedRecord { record, stream, .. }) => {
+                let (bytes, number) = (record.bytes().into(), record.number());
+                TakenRecord::Copied(CopiedRecord { bytes, number, stream })
+            }
+            other => other,
+        }
+    }
+}
+
+/// Result of a look at a reader's sources.
+pub(super) enum NextRecord {
+    Found(TakenRecord),
+    /// No record waits.
+    Absent,
+    /// No kept record is visible now. A turn of the machine may show more.
+    NotShown,
 }
 
 /// Source of a record: the queue's index, its number for the sender, and the writer.
@@ -194,15 +257,10 @@ impl Queues {
     /// because the reader follows instances from now on.
     pub(super) fn take_authors(&mut self) -> BTreeMap<InstanceHandle, StreamId> {
         self.follow();
-        let sample = |stream, record: &[u8], number| AuthoredSample {
-            writer: author(stream, origin(record).writer),
-            number,
-        };
-        let front = self.front.as_ref();
-        let front = front.map(|it| sample(it.stream, it.record.bytes(), it.record.number()));
-        let kept = self.front_kept.as_ref();
-        let kept = kept.map(|(it, stream)| sample(*stream, it.bytes(), it.number()));
-        let next = front.or(kept);
+        let next = self.front.as_ref().map(|front| AuthoredSample {
+            writer: author(front.stream(), origin(front.bytes()).writer),
+            number: front.number(),
+        });
         self.authors.take().unwrap_or_default().before(next)
     }
 
@@ -297,15 +355,15 @@ impl Queues {
                 let left_behind = sources.iter().filter(|source| source.life != life);
                 self.discarded +=
                     left_behind.map(|source| source.consumer().len() as u64).sum::<u64>();
-                let front = self.front.as_ref().filter(|front| front.life != life);
-                self.discarded += front.map_or(0, |_| 1);
+                let front = self.front.as_ref().and_then(TakenRecord::lent_in);
+                self.discarded += u64::from(front.is_some_and(|received_in| received_in != life));
             }
         }
         let is_new_life = self.life != life;
         if is_new_life {
             // A record that was looked at comes again if it is kept. If it is not kept, it must not
             // be taken any more.
-            (self.front, self.front_kept, self.life) = (None, None, life);
+            (self.front, self.life) = (None, life);
             self.by_time.forget_ends();
             // Writers of the new life are announced again. A reader without a cache has no samples
             // of the former life, and begins anew.
@@ -385,23 +443,48 @@ impl Queues {
         }
     }
 
+    /// Takes the record that was looked at, if it came out of a queue.
     #[cold]
     fn take_front(&mut self) -> Option<QueuedRecord> {
-        self.front.take()
+        match self.front.take() {
+            Some(TakenRecord::Queued(queued)) => Some(queued),
+            other => {
+                self.front = other;
+                None
+            }
+        }
     }
 
     /// Puts back the record that was taken last. It comes next.
     #[cold]
     pub(super) fn put_back(&mut self, taken: QueuedRecord) {
-        self.front = Some(taken);
+        self.front = Some(TakenRecord::Queued(taken));
     }
 
     /// Leaves the record that was taken last to the cache: the reader follows instances from now
     /// on.
     #[cold]
-    pub(super) fn leave_to_cache(&mut self, taken: QueuedRecord) {
-        self.put_back(taken);
+    pub(super) fn leave_to_cache(&mut self, taken: TakenRecord) {
+        self.front = Some(taken);
         self.follow();
+    }
+
+    /// The next record that the reader gets: out of the replay of kept records while that lasts, and
+    /// out of the queues after that.
+    #[inline]
+    pub(super) fn next_record(
+        &mut self,
+        shared: &ReaderShared,
+        membership: &MembershipState,
+    ) -> NextRecord {
+        match self.find_kept(shared, membership) {
+            ReplayStep::Kept(kept, stream) => NextRecord::Found(TakenRecord::Kept(kept, stream)),
+            ReplayStep::NoneYet => NextRecord::NotShown,
+            ReplayStep::Over => match self.take_oldest(shared) {
+                Some(queued) => NextRecord::Found(TakenRecord::Queued(queued)),
+                None => NextRecord::Absent,
+            },
+        }
     }
 
     /// The next record, from any writer.
@@ -484,38 +567,13 @@ impl Queues {
         }
         let mut replay = shared.history.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = |replay: &Arc<KeptReplay>| replay.is_over(self.delivered.as_ref());
-        if self.front_kept.is_none() && replay.as_ref().is_none_or(is_over) {
+        if self.front_kept().is_none() && replay.as_ref().is_none_or(is_over) {
             // From now on records come through a queue.
             let received = replay.take().map_or(0, |it| it.position() + it.len() as u64);
             self.received_before = self.received_before.wrapping_add(received);
             shared.reads_history.store(false, Ordering::Release);
         }
         replay.clone()
-    }
-
-    /// Takes the next kept record that the reader gets. For the application there is none if
-    /// something [ends before it](Self::end_before); the reader follows instances from now on.
-    pub(super) fn take_kept(
-        &mut self,
-        shared: &ReaderShared,
-        membership: &MembershipState,
-        taken_for: TakenFor,
-    ) -> ReplayStep {
-        match self.find_kept(shared, membership) {
-            ReplayStep::Kept(kept, stream)
-                if taken_for == TakenFor::Application && self.end_before(kept.bytes()) =>
-            {
-                self.front_kept = Some((kept, stream));
-                self.follow();
-                ReplayStep::NoneYet
-            }
-            step => {
-                if let ReplayStep::Kept(kept, stream) = &step {
-                    self.note(*stream, kept.number());
-                }
-                step
-            }
-        }
     }
 
     /// Finds the next kept record that the reader gets, without counting it as given out.
@@ -525,9 +583,10 @@ impl Queues {
             return ReplayStep::NoneYet;
         }
         loop {
-            let (kept, stream) = match self.front_kept.take() {
-                Some(front) => front,
-                None => {
+            let (kept, stream) = match self.front.take() {
+                Some(TakenRecord::Kept(kept, stream)) => (kept, stream),
+                front => {
+                    self.front = front;
                     match replay
                         .take(self.delivered.as_ref(), |departed| self.departures.note(departed))
                     {
@@ -549,13 +608,22 @@ impl Queues {
                 WriterAcceptance::Yes => return ReplayStep::Kept(kept, stream),
                 WriterAcceptance::No => self.note(stream, kept.number()),
                 WriterAcceptance::NotYet => {
-                    self.front_kept = Some((kept, stream));
+                    self.front = Some(TakenRecord::Kept(kept, stream));
                     return ReplayStep::NoneYet;
                 }
             }
         }
     }
 
+    /// The next kept record, if it was already looked at.
+    fn front_kept(&self) -> Option<&StoredRecord> {
+        match &self.front {
+            Some(TakenRecord::Kept(kept, _)) => Some(kept),
+            _ => None,
+        }
+    }
+
+    /// Notes that the reader has got a record, or never gets it.
     pub(super) fn note(&mut self, stream: StreamId, number: u64) {
         if let Some(given) = &mut self.delivered {
             given.note(stream, number);
@@ -565,14 +633,14 @@ impl Queues {
     /// Whether a record for the reader waits, in the present life.
     pub(super) fn has_any(&mut self, shared: &ReaderShared, membership: &MembershipState) -> bool {
         if let ReplayStep::Kept(kept, stream) = self.find_kept(shared, membership) {
-            self.front_kept = Some((kept, stream));
+            self.front = Some(TakenRecord::Kept(kept, stream));
             return true;
         }
         if self.known_writers.is_some() {
             // Only the record itself shows whether the reader gets it.
             let Some(next) = self.take(shared) else { return false };
             let life = next.life;
-            self.front = Some(next);
+            self.put_back(next);
             return membership.is_in(life);
         }
         let present = self.sources.iter().filter(|source| membership.is_in(source.life));
@@ -589,10 +657,7 @@ impl Queues {
     /// other than the data of one sample.
     pub(super) fn others_come_next(&self) -> bool {
         if let Some(front) = &self.front {
-            return is_other(front.record.bytes());
-        }
-        if let Some((kept, _)) = &self.front_kept {
-            return is_other(kept.bytes());
+            return is_other(front.bytes());
         }
         self.sources.iter().any(|source| source.consumer().next_is(is_other))
     }
@@ -606,13 +671,13 @@ impl Queues {
         match self.find_kept(shared, membership) {
             ReplayStep::Kept(kept, stream) => {
                 let position = OrderPosition(self.life, kept.position());
-                self.front_kept = Some((kept, stream));
+                self.front = Some(TakenRecord::Kept(kept, stream));
                 return QueueHead::Ready(position);
             }
             ReplayStep::NoneYet => {
                 let replay = self.replay(shared);
-                let version = match (&self.front_kept, replay) {
-                    (Some((kept, _)), _) => kept.position(),
+                let version = match (self.front_kept(), replay) {
+                    (Some(kept), _) => kept.position(),
                     (None, Some(replay)) => replay.position(),
                     (None, None) => return QueueHead::Outside,
                 };
@@ -622,7 +687,7 @@ impl Queues {
         }
         let next = self.take(shared);
         let is_known = next.is_some();
-        self.front = next.or(self.front.take());
+        next.into_iter().for_each(|next| self.put_back(next));
         match (self.position_of_front(), self.sources.last()) {
             (Some(position), _) if is_known => QueueHead::Ready(position),
             (Some(position), _) => QueueHead::Pending(position),
@@ -633,7 +698,7 @@ impl Queues {
 
     /// Position of the next record, if that was already looked at.
     fn position_of_front(&self) -> Option<OrderPosition> {
-        self.front.as_ref()?;
+        self.front.as_ref()?.lent_in()?;
         self.front_position.or_else(|| self.sources.get(self.next).map(ReaderSource::last_position))
     }
 
@@ -647,7 +712,7 @@ impl Queues {
     pub(super) fn waiting(&mut self, shared: &ReaderShared) -> usize {
         match self.replay(shared) {
             Some(replay) => {
-                let waits = usize::from(self.front_kept.is_some());
+                let waits = usize::from(self.front_kept().is_some());
                 let next = replay.has_next(self.delivered.as_ref());
                 waits + if next { replay.len() } else { 0 }
             }

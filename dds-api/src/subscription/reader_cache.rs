@@ -10,6 +10,7 @@
 
 mod filling;
 mod owner_times;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,13 +21,14 @@ use derecho_node::clock;
 use idl_xtypes::TopicData;
 
 use self::owner_times::{OwnerTimes, WrittenRecord};
+use self::waiting::WaitingSamples;
+pub(super) use self::waiting::WaitingUnit;
 use super::authors::author;
 use super::cache::{
     Arrival, ArrivalOutcome, CacheSettings, CachedSampleInfo, InstanceChange, Key, LimitReached,
-    NEVER, Rejection, SampleCache, Selection, ShareSample,
+    NEVER, SampleCache, Selection, ShareSample,
 };
 use super::departures::Departure;
-use super::in_step::StagedSamples;
 use super::sample::{Sample, SampleBody};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::deadlines::Deadlines;
@@ -111,17 +113,8 @@ pub(super) struct ReaderCache<T: TopicData> {
     last_writer: Option<(InstanceHandle, StreamId)>,
     /// The streams that may bring samples, as of the last known change of the queues.
     sending: Vec<StreamId>,
-    /// A sample for which the cache has no room.
-    stalled: Option<Incoming<T>>,
-    /// A coherent set for which the cache has no room.
-    pub(super) stalled_set: Vec<Incoming<T>>,
-    /// Samples that were taken from the queues in step with other readers, and are not in the
-    /// cache yet.
-    pub(super) staged: StagedSamples<T>,
-    /// Whether the lack of room for `staged` was already counted.
-    pub(super) has_counted_staged: bool,
-    /// The unregistration that came in one record with a dispose. It goes into the cache next.
-    pub(super) next: Option<Incoming<T>>,
+    /// Samples that were taken out of the queues and are not in the cache yet.
+    waiting: WaitingSamples<T>,
     pub(super) rejected: SampleRejectedStatus,
     /// Whether `rejected` has changed since the status board last noted a change.
     pub(super) has_rejected: bool,
@@ -154,11 +147,7 @@ impl<T: TopicData> ReaderCache<T> {
             writers: BTreeMap::new(),
             last_writer: None,
             sending: Vec::new(),
-            stalled: None,
-            stalled_set: Vec::new(),
-            staged: Vec::new(),
-            has_counted_staged: false,
-            next: None,
+            waiting: WaitingSamples::new(),
             rejected: SampleRejectedStatus::default(),
             has_rejected: false,
             seen: None,
@@ -219,7 +208,7 @@ impl<T: TopicData> ReaderCache<T> {
 
     /// Whether something waits for room.
     pub(super) fn is_stalled(&self) -> bool {
-        self.stalled.is_some() || !self.stalled_set.is_empty() || !self.staged.is_empty()
+        !self.waiting.is_empty()
     }
 
     /// Time at which something may become visible although nothing arrives.
@@ -258,6 +247,8 @@ impl<T: TopicData> ReaderCache<T> {
         handle.instance_key().is_some_and(|key| self.cache.knows(key))
     }
 
+    /// A sample in the form in which it comes into the cache. If an unregistration came in one
+    /// record with a dispose, it waits to be put in next.
     pub(super) fn arrival(
         &mut self,
         sample: SampleBody<T>,
@@ -281,14 +272,14 @@ impl<T: TopicData> ReaderCache<T> {
         if effect == RecordEffect::DisposedAndUnregistered {
             let (change, data) = (InstanceChange::Unregister, sample.share());
             let second = Arrival { change, key, writer, strength, source_timestamp, expires, data };
-            self.next = Some((second, stream));
+            self.waiting.push((second, stream));
         }
         let data = sample;
         (Arrival { change, key, writer, strength, source_timestamp, expires, data }, stream)
     }
 
     /// Puts an arrival into the cache; `false` if there is no room for it.
-    pub(super) fn put(&mut self, now: u64, (arrival, stream): Incoming<T>, is_again: bool) -> bool {
+    pub(super) fn put(&mut self, now: u64, (arrival, stream): Incoming<T>) -> bool {
         let (writer, key, change) = (arrival.writer, arrival.key, arrival.change);
         let key_value =
             |sample: &SampleBody<T>| key_payload(&**sample).unwrap_or_default().into_boxed_slice();
@@ -298,11 +289,11 @@ impl<T: TopicData> ReaderCache<T> {
                 self.note_owner(now, record, outcome);
                 self.note_arrival(now, key, change, outcome);
                 self.note_writer(writer, stream);
+                self.waiting.note_put();
                 true
             }
-            Err(Rejection { reason, arrival }) => {
-                self.note_rejected(is_again, 1, reason, Some(key));
-                self.stalled = Some((arrival, stream));
+            Err(rejection) => {
+                self.reject(rejection, stream);
                 false
             }
         }
@@ -389,9 +380,8 @@ impl<T: TopicData> ReaderCache<T> {
                 self.note_writer(writer, stream);
                 true
             }
-            Err(Rejection { reason, arrival }) => {
-                self.note_rejected(false, 1, reason, Some(key));
-                self.stalled = Some((arrival, stream));
+            Err(rejection) => {
+                self.reject(rejection, stream);
                 false
             }
         }
@@ -426,20 +416,6 @@ impl<T: TopicData> ReaderCache<T> {
         }
         self.rejected.last_reason = reason.into();
         self.rejected.last_instance_handle = last.map(InstanceHandle::of_instance);
-    }
-
-    /// Retries what found no room; `false` if there is still none.
-    fn take_up_stalled(&mut self, now: u64) -> bool {
-        if let Some(stalled) = self.stalled.take()
-            && !self.put(now, stalled, true)
-        {
-            return false;
-        }
-        if self.stalled_set.is_empty() {
-            return true;
-        }
-        let stalled = std::mem::take(&mut self.stalled_set);
-        self.put_set(now, stalled, true)
     }
 
     /// Applies new settings to the cache from now on.
@@ -500,15 +476,7 @@ impl<T: TopicData> ReaderCache<T> {
     /// number of samples.
     #[cold]
     fn discard_samples(&mut self) -> usize {
-        let is_sample = |(it, _): &Incoming<T>| it.change == InstanceChange::Alive;
-        let waiting = self.stalled.iter().chain(&self.stalled_set).chain(&self.next);
-        let staged = self.staged.iter().map(|(_, incoming)| incoming);
-        let discarded = waiting.chain(staged).filter(|it| is_sample(it)).count();
-        self.stalled.take_if(|it| is_sample(it));
-        self.next.take_if(|it| is_sample(it));
-        self.stalled_set.retain(|it| !is_sample(it));
-        self.staged.retain(|(_, it)| !is_sample(it));
-        discarded + self.cache.discard_samples()
+        self.waiting.discard() + self.cache.discard_samples()
     }
 
     /// Disposes the instances of a writer that has ended at this time.
@@ -525,11 +493,7 @@ impl<T: TopicData> ReaderCache<T> {
     /// longer wait for room.
     #[cold]
     fn ignore_writers(&mut self, now: u64, ignored: &[InstanceHandle]) {
-        let is_ignored = |(arrival, _): &Incoming<T>| ignored.contains(&arrival.writer);
-        self.stalled.take_if(|it| is_ignored(it));
-        self.next.take_if(|it| is_ignored(it));
-        self.stalled_set.retain(|it| !is_ignored(it));
-        self.staged.retain(|(_, it)| !is_ignored(it));
+        self.waiting.ignore(ignored);
         self.lose(now, |writer, _| ignored.contains(&writer));
     }
 

@@ -15,6 +15,7 @@ use idl_xtypes::TopicData;
 
 use super::cache::{CachedSampleInfo, Key, ShareSample};
 use super::lending::LendingCheck;
+use super::queues::TakenRecord;
 use super::states::{InstanceState, SampleState, ViewState};
 use crate::infrastructure::InstanceHandle;
 use crate::mapping::record::{self, NEVER, ReadPayload, RecordContext, RecordEffect, RecordHeader};
@@ -254,9 +255,21 @@ fn decode<T: TopicData>(
 }
 
 impl<T: TopicData> SampleBody<T> {
-    /// The sample in a record, or `None` if the record holds none of this type.
+    /// The sample in a record that was taken, or `None` if the record holds none of this type.
     #[inline(always)]
-    pub(super) fn new(
+    pub(super) fn of(taken: TakenRecord, with: &RecordContext<'_, T>) -> Option<SampleBody<T>> {
+        let (node, number) = (taken.stream().node, taken.number());
+        match taken {
+            TakenRecord::Queued(queued) => SampleBody::of_queued(queued.record, node, with),
+            TakenRecord::Kept(kept, _) => SampleBody::of_kept(kept, node, with),
+            copied @ TakenRecord::Copied(_) => {
+                SampleBody::of_bytes(copied.bytes(), number, node, with)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn of_queued(
         record: Record,
         writer: NodeId,
         with: &RecordContext<'_, T>,
@@ -284,15 +297,6 @@ impl<T: TopicData> SampleBody<T> {
         let decoded = DecodedSample { header, fields, number, value };
         let data = SampleData::Decoded(Arc::new(decoded));
         SampleBody { data, writer: PackedNodeId::new(writer) }
-    }
-
-    /// The sample in a record as a copy, which does not depend on the record any more.
-    pub(super) fn copied(
-        record: &Record,
-        writer: NodeId,
-        with: &RecordContext<'_, T>,
-    ) -> Option<SampleBody<T>> {
-        SampleBody::of_bytes(record.bytes(), record.number(), writer, with)
     }
 
     /// The sample in a kept record.

@@ -1,207 +1,63 @@
-//! Coherent sets on their way to the application: a record that holds a set is split into
-//! its samples.
+//! Coherent sets: a record that holds a set is split into its samples.
 //!
-//! ```text
-//!   queues ──> a set is opened ──> its samples come next, one by one     reader without a cache
-//!                              └─> all of it into the cache, or none     reader with a cache
-//! ```
-//! Owns: the samples of a set that have not all been given yet. Never does: show a part of a set in
-//! a cache.
+//! Owns: which samples of a set a reader gets. Never does: give a part of a set.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-use derecho_core::group::report::StreamId;
 use idl_xtypes::TopicData;
 
 use super::authors::author;
-use super::cache::{ArrivalSummary, RoomShortage};
-use super::in_step::PositionedSamples;
-use super::intake::ReaderCore;
-use super::reader_cache::{Incoming, ReaderCache};
+use super::intake::{ReaderCore, RecordContents, is_out_of_date};
+use super::queues::TakenRecord;
 use super::sample::SampleBody;
 use crate::mapping::record::{WriterNotice, is_notice, origin, time_of};
 use crate::mapping::set;
 
-/// Samples of sets that were opened.
-pub(super) struct OpenedSets<T> {
-    has_next: AtomicBool,
-    /// Number of samples that did not come out of the queues.
-    received: AtomicU64,
-    samples: Mutex<VecDeque<(SampleBody<T>, StreamId)>>,
-}
-
-impl<T> Default for OpenedSets<T> {
-    fn default() -> Self {
-        let (has_next, received) = (AtomicBool::new(false), AtomicU64::new(0));
-        OpenedSets { has_next, received, samples: Mutex::default() }
-    }
-}
-
-impl<T> OpenedSets<T> {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(SampleBody<T>, StreamId)>> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether there is a sample.
-    #[inline(always)]
-    pub(super) fn has_next(&self) -> bool {
-        self.has_next.load(Ordering::Acquire)
-    }
-
-    /// The next sample.
-    #[inline(always)]
-    pub(super) fn next(&self) -> Option<(SampleBody<T>, StreamId)> {
-        if self.has_next() { self.take() } else { None }
-    }
-
-    #[cold]
-    fn take(&self) -> Option<(SampleBody<T>, StreamId)> {
-        let mut samples = self.lock();
-        let next = samples.pop_front();
-        self.has_next.store(!samples.is_empty(), Ordering::Release);
-        next
-    }
-
-    /// Appends these samples.
-    pub(super) fn put(&self, opened: impl Iterator<Item = (SampleBody<T>, StreamId)>) {
-        let mut samples = self.lock();
-        samples.extend(opened);
-        self.has_next.store(!samples.is_empty(), Ordering::Release);
-    }
-
-    /// Appends samples that are part of no set and were in no queue.
-    pub(super) fn receive(&self, samples: impl Iterator<Item = (SampleBody<T>, StreamId)>) {
-        self.put(samples.inspect(|_| {
-            self.received.fetch_add(1, Ordering::Release);
-        }));
-    }
-
-    /// Number of samples that were [received](OpenedSets::receive) so far.
-    pub(super) fn received(&self) -> u64 {
-        self.received.load(Ordering::Acquire)
-    }
-
-    pub(super) fn clear(&self) {
-        self.lock().clear();
-        self.has_next.store(false, Ordering::Release);
-    }
-}
+/// The samples of a record, each with its position in a coherent set.
+pub(super) type PositionedSamples<T> = Vec<(u32, SampleBody<T>)>;
 
 impl<T: TopicData> ReaderCore<T> {
-    /// Opens a coherent set. Its samples are given next, if the set is valid and `is_sound`
-    /// confirms that its memory was not overwritten while it was read.
+    /// The samples of a coherent set that the reader gets. A notice about a writer is noted, and has
+    /// no samples.
     #[cold]
-    pub(super) fn open(
-        &self,
-        record: &[u8],
-        number: u64,
-        stream: StreamId,
-        is_sound: impl Fn() -> bool,
-    ) {
-        let samples = self.read_set(record, number, stream);
-        match is_sound() {
-            true => self.keep_set(samples, stream),
-            false => self.discard(),
-        }
+    pub(super) fn unpack_set(&self, record: &TakenRecord) -> RecordContents<T> {
+        let samples = match is_notice(record.bytes()) {
+            true => self.note_notice(record).map(|()| Vec::new()),
+            false => self.samples_of_set(record),
+        };
+        samples.map_or(RecordContents::Unreadable, RecordContents::Set)
     }
 
-    /// The samples of a coherent set, or `None` if a sample has no known form.
-    pub(super) fn read_set(
-        &self,
-        record: &[u8],
-        number: u64,
-        stream: StreamId,
-    ) -> Option<Vec<SampleBody<T>>> {
-        let positions = self.read_positions(record, number, stream)?;
-        Some(positions.into_iter().map(|(_, sample)| sample).collect())
+    fn note_notice(&self, record: &TakenRecord) -> Option<()> {
+        let notice = WriterNotice::of(record.bytes())?;
+        // Only this thread brings earlier samples to the application, or into the cache.
+        let writer = author(record.stream(), origin(record.bytes()).writer);
+        self.departures.note_notice(writer, notice, time_of(record.bytes()));
+        Some(())
     }
 
-    /// The samples of a coherent set, each with its position among all samples of the set, some of
-    /// which may be for other readers. A notice about a writer is noted, and has no samples.
-    pub(super) fn read_positions(
-        &self,
-        record: &[u8],
-        number: u64,
-        stream: StreamId,
-    ) -> Option<PositionedSamples<T>> {
-        if is_notice(record) {
-            let notice = WriterNotice::of(record)?;
-            // Only this thread brings earlier samples to the application, or into the cache.
-            let writer = author(stream, origin(record).writer);
-            self.departures.note_notice(writer, notice, time_of(record));
-            return Some(Vec::new());
-        }
-        let with = self.reading();
-        let known = set::of_several(record).and_then(|_| {
+    /// The samples of a set, without those for other readers and those that have expired. `None` if
+    /// a sample has no known form.
+    fn samples_of_set(&self, set: &TakenRecord) -> Option<PositionedSamples<T>> {
+        let (with, node) = (self.reading(), set.stream().node);
+        let known = set::of_several(set.bytes()).and_then(|_| {
             self.shared.known_writers.lock().unwrap_or_else(PoisonError::into_inner).clone()
         });
         let is_others = |record: &[u8]| {
-            known.as_ref().is_some_and(|known| !known.has(stream.node, record))
-                || self.is_refused(record)
+            known.as_ref().is_some_and(|known| !known.has(node, record)) || self.is_refused(record)
         };
+        let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
         let mut samples = Vec::new();
-        for (position, record) in (0..).zip(set::records(record)?) {
+        for (position, record) in (0..).zip(set::records(set.bytes())?) {
             let record = record.ok()?;
-            if !is_others(record) {
-                samples.push((position, SampleBody::of_bytes(record, number, stream.node, &with)?));
+            if is_others(record) {
+                continue;
+            }
+            let sample = SampleBody::of_bytes(record, set.number(), node, &with)?;
+            if !is_out_of_date(&sample, lifespan) {
+                samples.push((position, sample));
             }
         }
         Some(samples)
-    }
-
-    pub(super) fn keep_set(&self, samples: Option<Vec<SampleBody<T>>>, stream: StreamId) {
-        match samples {
-            Some(samples) => {
-                self.opened_sets.put(samples.into_iter().map(|sample| (sample, stream)));
-            }
-            None => self.note_unreadable(),
-        }
-    }
-
-    /// The rest of a set that begins with this sample, without the samples that the filter rejects.
-    pub(super) fn whole_set(
-        &self,
-        first: SampleBody<T>,
-        stream: StreamId,
-        reader_cache: &mut ReaderCache<T>,
-        lifespan: u64,
-    ) -> Vec<Incoming<T>> {
-        let mut set = Vec::new();
-        let mut next = Some((first, stream));
-        while let Some((sample, stream)) = next {
-            if self.passes(&sample) {
-                set.push(reader_cache.arrival(sample, stream, lifespan));
-                set.extend(reader_cache.next.take());
-            }
-            next = self.opened_sets.next();
-        }
-        set
-    }
-}
-
-impl<T: TopicData> ReaderCache<T> {
-    /// Puts all of a set into the cache, or none of it; `false` if the set must wait for room. A
-    /// set that can never find room is rejected for good (I-192).
-    pub(super) fn put_set(&mut self, now: u64, set: Vec<Incoming<T>>, is_again: bool) -> bool {
-        let arrivals = set.iter().map(|(arrival, _)| ArrivalSummary::from(arrival));
-        let (reason, waits) = match self.cache.room_for(now, arrivals) {
-            Ok(()) => {
-                let mut all = set.into_iter();
-                let has_stalled = all.any(|incoming| !self.put(now, incoming, false));
-                debug_assert!(!has_stalled, "cache has room for the whole set");
-                self.stalled_set.extend(all);
-                return !has_stalled;
-            }
-            Err(RoomShortage::Now(reason)) => (reason, true),
-            Err(RoomShortage::Always(reason)) => (reason, false),
-        };
-        let last = set.last().map(|(arrival, _)| arrival.key);
-        self.note_rejected(is_again, set.len(), reason, last);
-        if waits {
-            self.stalled_set = set;
-        }
-        !waits
     }
 }

@@ -8,14 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use idl_xtypes::TopicData;
 
-use super::{ReaderCache, wall};
+use super::{ReaderCache, WaitingUnit, wall};
 use crate::domain::{FillCache, FillResult};
 use crate::infrastructure::InstanceHandle;
 use crate::infrastructure::status::StatusKind;
 use crate::mapping::policies::EndpointPolicies;
 use crate::mapping::record::{NEVER, RecordEffect, expiry_of, is_plain, lies_in_place};
 use crate::subscription::cache::CacheSettings;
-use crate::subscription::intake::ReaderCore;
+use crate::subscription::intake::{ReaderCore, RecordContents};
 use crate::subscription::queues::QueuedRecord;
 use crate::subscription::sample::SampleBody;
 
@@ -84,7 +84,7 @@ impl<T: TopicData> ReaderCore<T> {
         let comes_again = self.enabling.started().is_some_and(|started| started.remembers);
         if !comes_again && reader_cache.cache.settings().depth.is_none() {
             if self.joined_readers.get().is_none() {
-                self.opened_sets.clear();
+                self.unqueued.clear();
             }
             self.queues.lock().discarded += reader_cache.discard_samples() as u64;
         }
@@ -163,7 +163,7 @@ impl<T: TopicData> ReaderCore<T> {
         if let Some(ignored) = self.shared.take_ignored_writers() {
             reader_cache.ignore_writers(now, &ignored);
         }
-        reader_cache.take_up_stalled(now)
+        reader_cache.put_waiting(now)
     }
 
     /// Notes which streams may still send, before the queues are emptied. If a stream has already
@@ -206,7 +206,7 @@ impl<T: TopicData> ReaderCore<T> {
         let is_usual = is_plain::<T>() && self.filter.is_none() && !self.may_rejoin();
         if !is_usual
             || !reader_cache.cache.lets_pass()
-            || self.opened_sets.has_next()
+            || self.unqueued.has_next()
             || !self.all_are_queued()
         {
             return true;
@@ -244,47 +244,53 @@ impl<T: TopicData> ReaderCore<T> {
     fn empty_queues(&self, reader_cache: &mut ReaderCache<T>, now: u64) -> bool {
         let lifespan = self.enabling.started().map_or(0, |started| started.lifespan);
         loop {
-            if !self.pass_queued(reader_cache, now, lifespan) {
+            if !self.pass_queued(reader_cache, now, lifespan) || !reader_cache.may_take_another() {
                 return false;
             }
-            let next = match reader_cache.next.take() {
-                Some(next) => next,
-                None if !reader_cache.may_take_another() => return false,
-                None => {
-                    let popped = self.pop();
-                    self.take_departures(reader_cache);
-                    let Some((sample, stream)) = popped else { return true };
-                    if self.opened_sets.has_next() {
-                        let set = self.whole_set(sample, stream, reader_cache, lifespan);
-                        if !reader_cache.put_set(now, set, false) {
-                            return false;
+            let popped = self.pop();
+            self.take_departures(reader_cache);
+            let Some((contents, stream)) = popped else { return true };
+            match contents {
+                RecordContents::Sample(sample) => {
+                    let Some(sample) = self.admitted(sample, reader_cache) else { continue };
+                    let has_room = match reader_cache.lets_pass(&sample, lifespan) {
+                        true => reader_cache.pass(now, sample, stream),
+                        false => {
+                            let arrival = reader_cache.arrival(sample, stream, lifespan);
+                            reader_cache.put(now, arrival)
                         }
-                        continue;
-                    }
-                    if !self.passes(&sample) {
-                        continue;
-                    }
-                    let Some(sample) = self.own(sample, reader_cache.cache.settings()) else {
-                        continue;
                     };
-                    if reader_cache.lets_pass(&sample, lifespan) {
-                        if !reader_cache.pass(now, sample, stream) {
-                            return false;
-                        }
-                        continue;
+                    if !has_room {
+                        return false;
                     }
-                    reader_cache.arrival(sample, stream, lifespan)
                 }
-            };
-            if !reader_cache.put(now, next, false) {
+                RecordContents::Set(samples) => {
+                    self.let_wait(reader_cache, samples, stream, WaitingUnit::Set);
+                }
+                RecordContents::Unreadable | RecordContents::Evicted => {}
+            }
+            if reader_cache.is_stalled() && !reader_cache.put_waiting(now) {
                 return false;
             }
         }
     }
 
+    /// A sample that the filter accepts, in a form in which it may stay in the cache.
+    #[inline(always)]
+    pub(super) fn admitted(
+        &self,
+        sample: SampleBody<T>,
+        reader_cache: &ReaderCache<T>,
+    ) -> Option<SampleBody<T>> {
+        if !self.passes(&sample) {
+            return None;
+        }
+        self.own(sample, reader_cache.cache.settings())
+    }
+
     /// Whether a sample passes the filter. Notices about an instance always do.
     #[inline(always)]
-    pub(in crate::subscription) fn passes(&self, sample: &SampleBody<T>) -> bool {
+    fn passes(&self, sample: &SampleBody<T>) -> bool {
         let filter = self.filter.as_ref().filter(|_| sample.effect() == RecordEffect::Alive);
         filter.is_none_or(|filter| filter.accepts::<T>(sample))
     }
@@ -293,11 +299,7 @@ impl<T: TopicData> ReaderCore<T> {
     /// writer's memory if the cache keeps only the last samples, or if the memory might be
     /// overwritten while the sample stays.
     #[inline(always)]
-    pub(in crate::subscription) fn own(
-        &self,
-        sample: SampleBody<T>,
-        settings: &CacheSettings,
-    ) -> Option<SampleBody<T>> {
+    fn own(&self, sample: SampleBody<T>, settings: &CacheSettings) -> Option<SampleBody<T>> {
         if settings.depth.is_none() && !self.may_rejoin() {
             return Some(sample);
         }
