@@ -3,15 +3,20 @@
 //! ```text
 //!   draft ──enable──> started, announced, matched ──delete, or the last handle──> gone
 //! ```
-//! Owns: the draft of an endpoint until it is enabled, and the order of the steps of enabling.
+//! Owns: the draft of an endpoint until it is enabled, the order of the steps of enabling, and the
+//! waits of an endpoint's calls.
 //! Never does: announce the endpoint; the endpoint does that itself.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use derecho_core::ids::Time;
+use derecho_core::link::Interest;
+use derecho_node::WaitOutcome;
+
 use super::entity::not_yet;
 use super::{ParticipantInner, ProfileBinding};
-use crate::infrastructure::DdsResult;
 use crate::infrastructure::lifecycle::Lifecycle;
+use crate::infrastructure::{DdsError, DdsResult, Timeout};
 use crate::topic::TopicEntity;
 
 /// Draft of an endpoint, from which enabling starts the endpoint.
@@ -113,6 +118,54 @@ impl<D: EndpointDraft> EnablingState<D> {
 
     fn name(&self) -> String {
         format!("{} of `{}`", self.what, self.topic.policies.name)
+    }
+
+    /// Waits until `ready` holds, which news or also hints may bring. The end of the endpoint, and of
+    /// the participant's membership for good, are errors.
+    pub(crate) fn wait(
+        &self,
+        participant: &ParticipantInner,
+        awaited: Interest,
+        deadline: Option<Time>,
+        mut ready: impl FnMut() -> bool,
+    ) -> DdsResult<WaitOutcome> {
+        let membership = &participant.membership;
+        let ready = || ready() || membership.is_out_for_good() || !self.is_enabled();
+        let waited = participant.engine.wait_for(awaited, deadline, ready);
+        self.check()?;
+        match waited {
+            WaitOutcome::Stopped => {
+                let name = &self.topic.policies.name;
+                Err(DdsError::AlreadyDeleted(format!("the participant of `{name}` has left")))
+            }
+            _ if membership.is_out_for_good() => Err(membership.error()),
+            waited => Ok(waited),
+        }
+    }
+
+    /// Waits until `holds` while the participant is a member. If the time is over before that, the
+    /// error says what `missing` says.
+    pub(crate) fn wait_until(
+        &self,
+        participant: &ParticipantInner,
+        timeout: Timeout,
+        holds: impl Fn() -> bool,
+        missing: impl FnOnce() -> String,
+    ) -> DdsResult<()> {
+        self.check()?;
+        let membership = &participant.membership;
+        // The answer is kept: a second look could find that it holds no longer.
+        let mut is_there = false;
+        let ready = || {
+            is_there = holds() && !membership.is_out();
+            is_there
+        };
+        self.wait(participant, Interest::Hints, timeout.deadline(), ready)?;
+        match is_there {
+            true => Ok(()),
+            false if membership.is_out() => Err(membership.error()),
+            false => Err(DdsError::Timeout(missing())),
+        }
     }
 
     /// Whether the endpoint is enabled when it is created.

@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock, Weak};
 
 use derecho_core::ids::Time;
-use derecho_node::{WaitOutcome, clock};
+use derecho_node::clock;
 use idl_cdr::Encoding;
 use idl_xtypes::TopicData;
 
@@ -134,28 +134,18 @@ impl<T: TopicData> DataWriter<T> {
 
     /// Waits until at least `count` readers are matched.
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
-        self.enabling.check()?;
         let timeout = timeout.into();
-        let membership = &self.participant.membership;
-        // Evaluated only in the wait: a second count could find that the readers have left again.
-        let mut is_there = false;
-        let ready = || {
-            is_there = self.matched_readers() >= count && !membership.is_out();
-            is_there || membership.is_out_for_good() || !self.is_enabled()
-        };
-        match self.participant.engine.wait(timeout.deadline(), ready) {
-            _ if !self.is_enabled() => self.enabling.check(),
-            WaitOutcome::Stopped => Err(self.deleted()),
-            _ if is_there => Ok(()),
-            _ if membership.is_out() => Err(membership.error()),
-            _ => Err(DdsError::Timeout(format!(
+        let missing = || {
+            format!(
                 "{} of {count} readers of `{}` had matched after {timeout}: {}{}",
                 self.matched_readers(),
                 self.topic.name(),
                 self.participant.why_nobody(),
                 self.topic.waiting()
-            ))),
-        }
+            )
+        };
+        let holds = || self.matched_readers() >= count;
+        self.enabling.wait_until(&self.participant, timeout, holds, missing)
     }
 
     /// Waits until the participants of all matched readers have received all samples written so
@@ -612,10 +602,6 @@ impl<T: TopicData> DataWriter<T> {
             "this sample of `{}` cannot be encoded: {error}",
             self.topic.name()
         ))
-    }
-
-    pub(super) fn deleted(&self) -> DdsError {
-        DdsError::AlreadyDeleted(format!("the participant of `{}` has left", self.topic.name()))
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use derecho_core::ids::Time;
+use derecho_core::link::Interest;
 use derecho_node::{WaitOutcome, clock};
 use idl_xtypes::TopicData;
 
@@ -21,7 +22,7 @@ use super::past::{PastSamples, RemoteLogs, Since, own_log};
 use super::sample::Sample;
 use super::states::ViewState;
 use crate::domain::FillerEntry;
-use crate::infrastructure::{DdsError, DdsResult, InstanceHandle, Timeout};
+use crate::infrastructure::{DdsResult, InstanceHandle, Timeout};
 use crate::mapping::membership_state::MembershipState;
 use crate::topic::Topic;
 
@@ -204,27 +205,17 @@ impl<T: TopicData> DataReader<T> {
 
     /// Waits until the reader receives the samples of at least `count` writers.
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Timeout>) -> DdsResult<()> {
-        self.enabling.check()?;
         let timeout = timeout.into();
-        let membership = &self.participant.membership;
-        // The answer is kept: the writers may have left again by a second count.
-        let mut is_there = false;
-        let ready = || {
-            is_there = self.matched_writers() >= count && !membership.is_out();
-            is_there || membership.is_out_for_good() || !self.is_enabled()
-        };
-        match self.participant.engine.wait(timeout.deadline(), ready) {
-            _ if !self.is_enabled() => self.enabling.check(),
-            WaitOutcome::Stopped => Err(self.deleted()),
-            _ if is_there => Ok(()),
-            _ if membership.is_out() => Err(membership.error()),
-            _ => Err(DdsError::Timeout(format!(
+        let missing = || {
+            format!(
                 "{} of {count} writers of `{}` had matched after {timeout}: {}",
                 self.matched_writers(),
                 self.topic.name(),
                 self.participant.why_nobody()
-            ))),
-        }
+            )
+        };
+        let holds = || self.matched_writers() >= count;
+        self.enabling.wait_until(&self.participant, timeout, holds, missing)
     }
 
     /// Takes samples, with data and [without](Sample::data), oldest first for each writer. Waits
@@ -314,19 +305,17 @@ impl<T: TopicData> DataReader<T> {
     /// Waits until there is a sample. If the participant is out for good, this is an error.
     fn wait_for_samples(&self, timeout: Timeout, deadline: Option<Time>) -> DdsResult<WaitOutcome> {
         self.enabling.check()?;
-        let (engine, membership) = (&self.participant.engine, &self.participant.membership);
+        let membership = &self.participant.membership;
         let waited = if timeout == Timeout::NOW {
             if !self.has_samples() {
-                engine.poke();
+                self.poke();
             }
+            self.enabling.check()?;
             WaitOutcome::TimedOut
         } else {
-            let is_over = || membership.is_out_for_good() || !self.is_enabled();
-            engine.wait(deadline, || self.has_samples() || is_over())
+            self.wait_until(deadline, || self.has_samples())?
         };
-        self.enabling.check()?;
         match waited {
-            WaitOutcome::Stopped => Err(self.deleted()),
             _ if membership.is_out_for_good() => Err(membership.error()),
             WaitOutcome::TimedOut if membership.is_out() => Err(membership.error()),
             waited => Ok(waited),
@@ -360,21 +349,14 @@ impl<T: TopicData> DataReader<T> {
         if is_out { Err(membership.error()) } else { Ok(()) }
     }
 
-    /// Waits until `ready` holds. If the participant is out for good, this is an error.
+    /// Waits until `ready` holds, which news bring. If the participant is out for good, this is an
+    /// error.
     pub(super) fn wait_until(
         &self,
         deadline: Option<Time>,
-        mut ready: impl FnMut() -> bool,
+        ready: impl FnMut() -> bool,
     ) -> DdsResult<WaitOutcome> {
-        let membership = &self.participant.membership;
-        let is_over = || membership.is_out_for_good() || !self.is_enabled();
-        let waited = self.participant.engine.wait(deadline, || ready() || is_over());
-        self.enabling.check()?;
-        match waited {
-            WaitOutcome::Stopped => Err(self.deleted()),
-            _ if membership.is_out_for_good() => Err(membership.error()),
-            waited => Ok(waited),
-        }
+        self.enabling.wait(&self.participant, Interest::News, deadline, ready)
     }
 
     /// Waits until the kept samples that were written before this reader came can be taken. If the
@@ -383,26 +365,17 @@ impl<T: TopicData> DataReader<T> {
     ///
     /// [come back]: crate::domain::ParticipantConfig::rejoin
     pub fn wait_for_historical_data(&self, timeout: impl Into<Timeout>) -> DdsResult<()> {
-        self.enabling.check()?;
         let timeout = timeout.into();
-        let membership = &self.participant.membership;
-        let mut is_known = false;
-        let ready = || {
-            is_known = self.knows_history();
-            is_known || membership.is_out_for_good() || !self.is_enabled()
-        };
-        match self.participant.engine.wait(timeout.deadline(), ready) {
-            _ if !self.is_enabled() => self.enabling.check(),
-            WaitOutcome::Stopped => Err(self.deleted()),
-            _ if is_known => Ok(()),
-            _ if membership.is_out() => Err(membership.error()),
-            _ => Err(DdsError::Timeout(format!(
+        let missing = || {
+            format!(
                 "historical data of `{}` has not arrived after {timeout}: the participant that \
                  sends the data is slow, or there is a lot of data; wait longer{}",
                 self.topic.name(),
                 self.topic.waiting()
-            ))),
-        }
+            )
+        };
+        let holds = || self.knows_history();
+        self.enabling.wait_until(&self.participant, timeout, holds, missing)
     }
 
     fn knows_history(&self) -> bool {
@@ -454,10 +427,6 @@ impl<T: TopicData> DataReader<T> {
         let others = || RemoteLogs::new(&self.participant, self.enabling.id());
         let log = own_log(&self.participant, self.enabling.id())?;
         PastSamples::state_at(log, time, &self.shared, self.topic.support(), others)
-    }
-
-    fn deleted(&self) -> DdsError {
-        DdsError::AlreadyDeleted(format!("the participant of `{}` has left", self.topic.name()))
     }
 }
 

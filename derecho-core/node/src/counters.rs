@@ -10,6 +10,8 @@ pub struct EngineCounters {
     pub(crate) parks: Count,
     pub(crate) handed_over: Count,
     pub(crate) taken_over: Count,
+    /// Written by the driver thread alone.
+    pub(crate) ticks: Count,
 }
 
 /// Counter written under the engine's lock and read by any thread.
@@ -47,6 +49,11 @@ impl EngineCounters {
     /// Number of times that the driver thread left the driving to application threads.
     pub fn handed_over(&self) -> u64 {
         self.handed_over.get()
+    }
+
+    /// Number of times that the driver thread checked whether application threads still drive.
+    pub fn ticks(&self) -> u64 {
+        self.ticks.get()
     }
 
     /// Number of times that the driver thread took the driving back.

@@ -87,6 +87,7 @@ fn tick_while_others_drive<M: Machine, L: Link>(shared: &EngineState<M, L>) {
             shared.ticks_rarely.store(interval > shared.pace.tick, Ordering::SeqCst);
             drop(shared.recall.wait_timeout(ring_count, interval));
         }
+        shared.counters.ticks.up();
         let is_hurried = interval > shared.pace.tick && !shared.ticks_rarely.load(Ordering::SeqCst);
         let mut longest = shared.pace.tick * LONGEST_TICK;
         // Between two calls of the application no thread processes what peers have written.

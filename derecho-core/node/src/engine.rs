@@ -173,6 +173,8 @@ pub(crate) struct EngineState<M, L> {
     /// Whether the driver thread ticks rarely, because application threads drive all the time.
     pub(crate) ticks_rarely: AtomicBool,
     pub(crate) sharing: ProcessorSharing,
+    /// Whether the driving thread sleeps, or is about to, and hints may not wake it.
+    sleeps_for_news: AtomicBool,
     pub(crate) listeners: TurnListeners,
     pub(crate) counters: EngineCounters,
     /// Process in which the engine was created.
@@ -337,6 +339,27 @@ impl<M: Machine, L: Link> EngineState<M, L> {
         true
     }
 
+    /// Sleeps as [`EngineState::park`] does, for an application thread that waits for news, or also
+    /// for hints: it may wait for room, or for acknowledgements.
+    fn park_for(
+        &self,
+        awaited: Interest,
+        role: &mut DriverGuard<'_, M, L>,
+        until: Option<Time>,
+        mut ready: impl FnMut() -> bool,
+    ) {
+        if awaited == Interest::Hints || self.waiters.load(Ordering::SeqCst) > 0 {
+            self.park(role, until, Interest::Hints, ready);
+            return;
+        }
+        // A thread that begins to wait for hints either sees this and wakes the sleeper, or is seen
+        // by the sleeper's last check.
+        self.sleeps_for_news.store(true, Ordering::SeqCst);
+        let _sleeps = ScopeGuard(|| self.sleeps_for_news.store(false, Ordering::SeqCst));
+        let interest = role.event_loop.machine.interest();
+        self.park(role, until, interest, || ready() || self.waiters.load(Ordering::SeqCst) > 0);
+    }
+
     /// Leaves the role after an application thread drove, once every knock is answered: a thread
     /// that knocked during the last turn relies on this one.
     fn leave<'a>(&'a self, mut role: DriverGuard<'a, M, L>, now: Time) {
@@ -409,6 +432,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             away: AtomicBool::new(false),
             ticks_rarely: AtomicBool::new(false),
             sharing: ProcessorSharing::default(),
+            sleeps_for_news: AtomicBool::new(false),
             listeners: TurnListeners::default(),
             counters: EngineCounters::default(),
             process: process::number(),
@@ -532,7 +556,18 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     /// but none whose owner [acts](Engine::act), because it is called with the driver's role. No
     /// turn runs during the call: a wait within `ready` ends at once, and an operation that would
     /// need a turn ([`Engine::act`]) panics.
-    pub fn wait(&self, deadline: Option<Time>, mut ready: impl FnMut() -> bool) -> WaitOutcome {
+    pub fn wait(&self, deadline: Option<Time>, ready: impl FnMut() -> bool) -> WaitOutcome {
+        self.wait_for(Interest::Hints, deadline, ready)
+    }
+
+    /// Waits as [`Engine::wait`] does. If only news bring what is awaited, such as samples, hints
+    /// wake a sleeping thread only if the machine or another waiting thread needs them.
+    pub fn wait_for(
+        &self,
+        awaited: Interest,
+        deadline: Option<Time>,
+        mut ready: impl FnMut() -> bool,
+    ) -> WaitOutcome {
         let shared = &*self.shared;
         let mut ready = || condition_scope::within(self.place(), &mut ready);
         if ready() {
@@ -554,7 +589,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
                 shared.try_role(holder::APPLICATION)
             };
             let is_ready = match role {
-                Some(role) => self.drive(role, deadline, &mut ready),
+                Some(role) => self.drive(role, awaited, deadline, &mut ready),
                 None => self.sit_and_wait(deadline, &mut ready),
             };
             if is_ready {
@@ -568,6 +603,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     fn drive<'a>(
         &'a self,
         mut role: DriverGuard<'a, M, L>,
+        awaited: Interest,
         deadline: Option<Time>,
         ready: &mut impl FnMut() -> bool,
     ) -> bool {
@@ -596,8 +632,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
                 break;
             }
             if over {
-                // The caller may wait for room, or for acknowledgements.
-                shared.park(&mut role, deadline, Interest::Hints, &mut *ready);
+                shared.park_for(awaited, &mut role, deadline, &mut *ready);
                 idle = IdleTimer::new(shared.pace, &shared.sharing);
                 is_ready = ready();
                 if is_ready || shared.stopped.load(Ordering::SeqCst) {
@@ -618,6 +653,9 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
     fn sit_and_wait(&self, deadline: Option<Time>, ready: &mut impl FnMut() -> bool) -> bool {
         let shared = &*self.shared;
         shared.waiters.fetch_add(1, Ordering::SeqCst);
+        if shared.sleeps_for_news.load(Ordering::SeqCst) {
+            shared.parker.wake();
+        }
         let _waiting = ScopeGuard(|| {
             shared.waiters.fetch_sub(1, Ordering::SeqCst);
         });

@@ -51,3 +51,58 @@ impl ProcessorSharing {
         Some(after)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use std::time::{Duration, Instant};
+
+    use rustix::thread::{CpuSet, sched_getaffinity};
+
+    use super::*;
+    use crate::threads::{Cores, ThreadSettings};
+
+    /// Runs both on one processor, `other` until `run` has ended.
+    fn share_processor(other: impl Fn() + Sync, run: impl FnOnce() + Send) {
+        let allowed = sched_getaffinity(None).unwrap();
+        let first = (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)).unwrap();
+        let pin = || ThreadSettings { cores: Cores::new([first]).unwrap(), class: None }.apply();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pin().unwrap();
+                while !is_over.load(Ordering::SeqCst) {
+                    other();
+                }
+            });
+            scope.spawn(|| {
+                pin().unwrap();
+                run();
+                is_over.store(true, Ordering::SeqCst);
+            });
+        });
+    }
+
+    #[test]
+    fn thread_sleeps_now_and_then_while_another_thread_takes_its_offers() {
+        let sharing = ProcessorSharing::default();
+        let answer = || {
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_micros(20) {}
+            std::thread::yield_now();
+        };
+        share_processor(answer, || {
+            let (start, mut slept) = (clock::now(), Vec::new());
+            while slept.len() < 3 {
+                let now = clock::now();
+                assert!(now.since(start) < 20_000_000_000, "{} sleeps", slept.len());
+                if sharing.offer(now).is_none() {
+                    slept.push(now);
+                }
+            }
+            let intervals = slept.windows(2).map(|pair| pair[1].since(pair[0]));
+            assert!(intervals.into_iter().all(|interval| interval >= SLEEP_INTERVAL));
+        });
+    }
+}

@@ -54,12 +54,15 @@ impl Link for NoPeers {
 #[derive(Default)]
 struct CondvarParker {
     parked: AtomicBool,
+    /// Interest of the last sleep.
+    interest: Mutex<Option<Interest>>,
     rung: Mutex<bool>,
     heard: Condvar,
 }
 
 impl Parker for CondvarParker {
-    fn arm(&self, _interest: Interest) {
+    fn arm(&self, interest: Interest) {
+        *self.interest.lock().unwrap() = Some(interest);
         self.parked.store(true, Ordering::SeqCst);
     }
     fn sleep(&self, limit: Option<u64>) {
@@ -99,6 +102,10 @@ impl Machine for TestMachine {
         let given = self.given.load(Ordering::SeqCst);
         let taken = self.taken.swap(given, Ordering::SeqCst);
         (given - taken) as usize
+    }
+
+    fn interest(&self) -> Interest {
+        Interest::News
     }
 
     fn wants_turn_at(&self) -> Option<Time> {
@@ -362,6 +369,52 @@ fn nudge_makes_waiting_threads_check_their_condition_again() {
             assert!(start.elapsed() < Duration::from_secs(10), "by the nudge, not by the deadline");
         });
     }
+}
+
+/// The thread that drives sleeps for news alone, until another thread waits for its turns: that one
+/// may wait for room, which hints bring.
+#[test]
+fn sleeper_for_news_hears_hints_while_another_thread_waits() {
+    let parker = Arc::new(CondvarParker::default());
+    let (test_machine, link) = (TestMachine::default(), NoPeers::default());
+    let engine =
+        Engine::without_thread(test_machine, link, Arc::clone(&parker) as _, Pace::default());
+    let flag = AtomicBool::new(false);
+    let ready = || flag.load(Ordering::SeqCst);
+    let sleeps_for = |interest| {
+        watch("the sleeper has another interest", || {
+            *parker.interest.lock().unwrap() == Some(interest)
+        });
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            flag.store(false, Ordering::SeqCst);
+            let news = scope.spawn(|| engine.wait_for(Interest::News, soon(), ready));
+            sleeps_for(Interest::News);
+            let hints = scope.spawn(|| engine.wait(soon(), ready));
+            sleeps_for(Interest::Hints);
+            flag.store(true, Ordering::SeqCst);
+            engine.nudge();
+            for waiting in [news, hints] {
+                assert_eq!(waiting.join().unwrap(), WaitOutcome::Ready);
+            }
+        }
+    });
+}
+
+#[test]
+fn engine_thread_rarely_wakes_while_application_drives_all_the_time() {
+    let (engine, _) = start(true);
+    // Other programs may take the processor from this thread for a while.
+    let few = (0..20).any(|_| {
+        let (before, start) = (engine.counters().ticks(), Instant::now());
+        while start.elapsed() < Duration::from_millis(300) {
+            engine.poke();
+        }
+        engine.counters().ticks() - before < 120
+    });
+    assert!(few, "the thread ticks as often as beside an application that drives now and then");
+    engine.stop();
 }
 
 /// A wait's condition may take a lock whose owner, another thread, runs a turn.

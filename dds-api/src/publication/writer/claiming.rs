@@ -3,6 +3,7 @@
 //! Owns: the claim, and the wait for room. Never does: write into the room.
 
 use derecho_core::ids::Time;
+use derecho_core::link::Interest;
 use derecho_core::multicast::claim::ClaimError;
 use derecho_node::WaitOutcome;
 use idl_xtypes::TopicData;
@@ -104,15 +105,14 @@ impl<T: TopicData> DataWriter<T> {
     pub(in crate::publication) fn wait_while_active(
         &self,
         deadline: Option<Time>,
-        mut ready: impl FnMut() -> bool,
+        ready: impl FnMut() -> bool,
     ) -> DdsResult<bool> {
-        let membership = &self.participant.membership;
-        let ready = || ready() || membership.is_out_for_good() || !self.is_enabled();
-        match self.participant.engine.wait(deadline, ready) {
-            WaitOutcome::Ready => Ok(true),
-            WaitOutcome::Stopped => Err(self.deleted()),
-            WaitOutcome::TimedOut if membership.is_out() => Err(membership.error()),
-            WaitOutcome::TimedOut => Ok(false),
+        let waited = self.enabling.wait(&self.participant, Interest::Hints, deadline, ready)?;
+        match waited {
+            WaitOutcome::TimedOut if self.participant.membership.is_out() => {
+                Err(self.participant.membership.error())
+            }
+            waited => Ok(waited == WaitOutcome::Ready),
         }
     }
 
