@@ -113,10 +113,7 @@ impl IdleTimer<'_> {
         if idle < self.pace.spin && !awaits_others {
             std::hint::spin_loop();
         } else if idle < self.pace.spin + self.pace.linger {
-            match self.sharing.offer(self.now) {
-                Some(now) => self.now = now,
-                None => return true,
-            }
+            self.now = self.sharing.offer(self.now);
         } else {
             return true;
         }

@@ -1,46 +1,49 @@
 //! Two threads of a conversation on one processor.
 //!
-//! Owns: when a driving thread sleeps instead of offering its processor. Never does: choose a
-//! processor.
+//! Owns: when a waiting thread leaves its processor. Never does: leave the processors on which the
+//! thread may run, or leave one while all are busy.
 //!
 //! A thread that offers its processor and sees another thread take it may share the processor with
 //! the very peer that it waits for, while another processor is idle. The kernel moves neither of two
-//! such threads for tens of milliseconds, because both have always just run. For a thread that
-//! wakes, however, it looks for an idle processor. A thread that shares its processor therefore
-//! sleeps now and then, and its peer's bell moves it.
+//! such threads for tens of milliseconds, because both have always just run; and it wakes a thread
+//! on the processor of the thread that rings its bell. Such a thread therefore moves itself, now and
+//! then: a round trip on one processor takes twenty times as long.
 
+use std::fs::File;
+use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use derecho_core::ids::Time;
+use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 use crate::clock;
 
 /// Nanoseconds of an offer, above which another thread has taken the processor.
 const TAKEN_OFFER: u64 = 2_000;
 
-/// Minimum interval, in nanoseconds, between two such sleeps: where all processors are busy, they
-/// change nothing.
-const SLEEP_INTERVAL: u64 = 10_000_000;
+/// Minimum interval, in nanoseconds, between two attempts to move.
+const MOVE_INTERVAL: u64 = 10_000_000;
 
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct ProcessorSharing {
     /// Whether another thread took the processor at the last offer.
     is_taken: AtomicBool,
-    /// Time of the last sleep.
-    slept_at: AtomicU64,
+    /// Time of the last attempt to move.
+    tried_at: AtomicU64,
 }
 
 impl ProcessorSharing {
-    /// Offers the processor to other threads. Returns the time after that, or `None` if the thread
-    /// must sleep instead.
-    pub(crate) fn offer(&self, now: Time) -> Option<Time> {
-        if self.is_taken.load(Ordering::Relaxed)
-            && now.since(Time(self.slept_at.load(Ordering::Relaxed))) >= SLEEP_INTERVAL
-        {
+    /// Offers the processor to other threads, or leaves it. Returns the time after that.
+    pub(crate) fn offer(&self, now: Time) -> Time {
+        let tried_at = Time(self.tried_at.load(Ordering::Relaxed));
+        if self.is_taken.load(Ordering::Relaxed) && now.since(tried_at) >= MOVE_INTERVAL {
+            self.tried_at.store(now.0, Ordering::Relaxed);
             self.is_taken.store(false, Ordering::Relaxed);
-            self.slept_at.store(now.0, Ordering::Relaxed);
-            return None;
+            if is_any_idle() {
+                leave_processor();
+            }
+            return clock::now();
         }
         std::thread::yield_now();
         let after = clock::now();
@@ -48,8 +51,36 @@ impl ProcessorSharing {
         if is_taken != self.is_taken.load(Ordering::Relaxed) {
             self.is_taken.store(is_taken, Ordering::Relaxed);
         }
-        Some(after)
+        after
     }
+}
+
+/// Moves the calling thread to another one of its processors, if it has several.
+fn leave_processor() {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let mut others = allowed;
+    others.unset(sched_getcpu());
+    // An empty set is refused.
+    if sched_setaffinity(None, &others).is_ok() {
+        // The thread stays where it is now, and may move again. This cannot fail after the first
+        // call has succeeded.
+        let _always = sched_setaffinity(None, &allowed);
+    }
+}
+
+/// Whether fewer threads than processors want to run, so that a processor is idle while two threads
+/// share one.
+fn is_any_idle() -> bool {
+    let mut text = [0; 64];
+    let read = File::open("/proc/loadavg").and_then(|mut file| file.read(&mut text)).unwrap_or(0);
+    let runnable = std::str::from_utf8(&text[..read]).ok().and_then(runnable);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    runnable.is_some_and(|runnable| runnable <= processors)
+}
+
+/// Number of threads that want to run, in the text of `/proc/loadavg`: `0.20 0.18 0.12 2/80 11206`.
+fn runnable(loadavg: &str) -> Option<usize> {
+    loadavg.split(' ').nth(3)?.split_once('/')?.0.parse().ok()
 }
 
 #[cfg(test)]
@@ -58,26 +89,28 @@ mod tests {
 
     use std::time::{Duration, Instant};
 
-    use rustix::thread::{CpuSet, sched_getaffinity};
+    use rustix::thread::CpuSet;
 
     use super::*;
-    use crate::threads::{Cores, ThreadSettings};
 
-    /// Runs both on one processor, `other` until `run` has ended.
-    fn share_processor(other: impl Fn() + Sync, run: impl FnOnce() + Send) {
+    /// Runs `run` beside a thread that takes each offer of the first processor, where both begin.
+    fn share_processor(run: impl FnOnce() + Send) {
         let allowed = sched_getaffinity(None).unwrap();
-        let first = (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)).unwrap();
-        let pin = || ThreadSettings { cores: Cores::new([first]).unwrap(), class: None }.apply();
+        let mut first = CpuSet::new();
+        first.set((0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)).unwrap());
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                pin().unwrap();
+                sched_setaffinity(None, &first).unwrap();
                 while !is_over.load(Ordering::SeqCst) {
-                    other();
+                    let start = Instant::now();
+                    while start.elapsed() < Duration::from_micros(20) {}
+                    std::thread::yield_now();
                 }
             });
             scope.spawn(|| {
-                pin().unwrap();
+                sched_setaffinity(None, &first).unwrap();
+                sched_setaffinity(None, &allowed).unwrap();
                 run();
                 is_over.store(true, Ordering::SeqCst);
             });
@@ -85,24 +118,63 @@ mod tests {
     }
 
     #[test]
-    fn thread_sleeps_now_and_then_while_another_thread_takes_its_offers() {
+    fn thread_whose_offers_are_taken_tries_to_move_at_most_once_in_the_interval() {
         let sharing = ProcessorSharing::default();
-        let answer = || {
-            let start = Instant::now();
-            while start.elapsed() < Duration::from_micros(20) {}
-            std::thread::yield_now();
-        };
-        share_processor(answer, || {
-            let (start, mut slept) = (clock::now(), Vec::new());
-            while slept.len() < 3 {
+        share_processor(|| {
+            let (start, mut tries) = (clock::now(), Vec::new());
+            while tries.len() < 3 {
                 let now = clock::now();
-                assert!(now.since(start) < 20_000_000_000, "{} sleeps", slept.len());
-                if sharing.offer(now).is_none() {
-                    slept.push(now);
+                assert!(now.since(start) < 20_000_000_000, "{tries:?}");
+                sharing.offer(now);
+                let tried_at = sharing.tried_at.load(Ordering::Relaxed);
+                if tried_at != 0 && tries.last() != Some(&tried_at) {
+                    tries.push(tried_at);
+                    // Back to the other thread: this thread may have left it.
+                    let allowed = sched_getaffinity(None).unwrap();
+                    let mut first = CpuSet::new();
+                    first.set((0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)).unwrap());
+                    sched_setaffinity(None, &first).unwrap();
+                    sched_setaffinity(None, &allowed).unwrap();
                 }
             }
-            let intervals = slept.windows(2).map(|pair| pair[1].since(pair[0]));
-            assert!(intervals.into_iter().all(|interval| interval >= SLEEP_INTERVAL));
+            assert!(tries.windows(2).all(|pair| pair[1] - pair[0] >= MOVE_INTERVAL), "{tries:?}");
         });
+    }
+
+    #[test]
+    fn thread_leaves_its_processor_and_keeps_its_set_of_processors() {
+        std::thread::spawn(|| {
+            let allowed = sched_getaffinity(None).unwrap();
+            // The kernel may move the thread back in between.
+            let has_moved = (0..100).any(|_| {
+                let before = sched_getcpu();
+                leave_processor();
+                sched_getcpu() != before
+            });
+            assert_eq!(has_moved, allowed.count() > 1);
+            assert!(sched_getaffinity(None).unwrap() == allowed);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn thread_with_one_processor_stays_there() {
+        std::thread::spawn(|| {
+            let mut here = CpuSet::new();
+            here.set(sched_getcpu());
+            if sched_setaffinity(None, &here).is_ok() {
+                leave_processor();
+                assert!(sched_getaffinity(None).unwrap() == here);
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn threads_that_want_to_run_are_found_in_the_load_average() {
+        assert_eq!(runnable("0.20 0.18 0.12 2/80 11206\n"), Some(2));
+        assert_eq!(["", "0.20 0.18", "a b c d e"].map(runnable), [None; 3]);
     }
 }
