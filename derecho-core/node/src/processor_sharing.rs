@@ -7,11 +7,12 @@
 //! the very peer that it waits for, while another processor is idle. The kernel moves neither of two
 //! such threads for tens of milliseconds, because both have always just run; and it wakes a thread
 //! on the processor of the thread that rings its bell. Such a thread therefore moves itself, now and
-//! then: a round trip on one processor takes twenty times as long.
+//! then: a round trip on one processor takes twenty times as long. Each of the two waits for a random
+//! number of taken offers before that, so that they do not move together.
 
 use std::fs::File;
 use std::io::Read;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use derecho_core::ids::Time;
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -22,34 +23,45 @@ use crate::clock;
 const TAKEN_OFFER: u64 = 2_000;
 
 /// Minimum interval, in nanoseconds, between two attempts to move.
-const MOVE_INTERVAL: u64 = 10_000_000;
+const MOVE_INTERVAL: u64 = 2_000_000;
+
+/// Minimum number of consecutive taken offers before an attempt to move, and what chance adds.
+const TAKEN_OFFERS: u32 = 8;
+const MORE_OFFERS: u32 = 64;
 
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct ProcessorSharing {
-    /// Whether another thread took the processor at the last offer.
-    is_taken: AtomicBool,
+    /// Number of taken offers that must still follow each other before an attempt to move; zero
+    /// after an offer that was not taken.
+    missing: AtomicU32,
     /// Time of the last attempt to move.
     tried_at: AtomicU64,
 }
 
 impl ProcessorSharing {
-    /// Offers the processor to other threads, or leaves it. Returns the time after that.
+    /// Offers the processor to other threads, and may leave it after that. Returns the time then.
     pub(crate) fn offer(&self, now: Time) -> Time {
-        let tried_at = Time(self.tried_at.load(Ordering::Relaxed));
-        if self.is_taken.load(Ordering::Relaxed) && now.since(tried_at) >= MOVE_INTERVAL {
-            self.tried_at.store(now.0, Ordering::Relaxed);
-            self.is_taken.store(false, Ordering::Relaxed);
+        std::thread::yield_now();
+        let after = clock::now();
+        let missing = self.missing.load(Ordering::Relaxed);
+        if after.since(now) < TAKEN_OFFER {
+            if missing > 0 {
+                self.missing.store(0, Ordering::Relaxed);
+            }
+            return after;
+        }
+        let next = match missing {
+            0 => TAKEN_OFFERS + (after.0 / 8) as u32 % MORE_OFFERS,
+            missing => missing - 1,
+        };
+        self.missing.store(next, Ordering::Relaxed);
+        if next == 0 && after.since(Time(self.tried_at.load(Ordering::Relaxed))) >= MOVE_INTERVAL {
+            self.tried_at.store(after.0, Ordering::Relaxed);
             if is_any_idle() {
                 leave_processor();
             }
             return clock::now();
-        }
-        std::thread::yield_now();
-        let after = clock::now();
-        let is_taken = after.since(now) >= TAKEN_OFFER;
-        if is_taken != self.is_taken.load(Ordering::Relaxed) {
-            self.is_taken.store(is_taken, Ordering::Relaxed);
         }
         after
     }
@@ -87,6 +99,7 @@ fn runnable(loadavg: &str) -> Option<usize> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+    use std::sync::atomic::AtomicBool;
     use std::time::{Duration, Instant};
 
     use rustix::thread::CpuSet;
