@@ -120,8 +120,8 @@ impl<D: EndpointDraft> EnablingState<D> {
         format!("{} of `{}`", self.what, self.topic.policies.name)
     }
 
-    /// Waits until `ready` holds, which news or also hints may bring. The end of the endpoint, and of
-    /// the participant's membership for good, are errors.
+    /// Waits until `ready` holds, which news or also hints may bring. The end of the endpoint, and
+    /// of the participant's membership for good, are errors.
     pub(crate) fn wait(
         &self,
         participant: &ParticipantInner,

@@ -469,8 +469,8 @@ impl Queues {
         self.follow();
     }
 
-    /// The next record that the reader gets: out of the replay of kept records while that lasts, and
-    /// out of the queues after that.
+    /// The next record that the reader gets: out of the replay of kept records while that lasts,
+    /// and out of the queues after that.
     #[inline]
     pub(super) fn next_record(
         &mut self,

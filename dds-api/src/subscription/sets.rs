@@ -17,8 +17,8 @@ use crate::mapping::set;
 pub(super) type PositionedSamples<T> = Vec<(u32, SampleBody<T>)>;
 
 impl<T: TopicData> ReaderCore<T> {
-    /// The samples of a coherent set that the reader gets. A notice about a writer is noted, and has
-    /// no samples.
+    /// The samples of a coherent set that the reader gets. A notice about a writer is noted, and
+    /// has no samples.
     #[cold]
     pub(super) fn unpack_set(&self, record: &TakenRecord) -> RecordContents<T> {
         let samples = match is_notice(record.bytes()) {

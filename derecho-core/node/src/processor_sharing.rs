@@ -4,11 +4,11 @@
 //! thread may run, or leave one while all are busy.
 //!
 //! A thread that offers its processor and sees another thread take it may share the processor with
-//! the very peer that it waits for, while another processor is idle. The kernel moves neither of two
-//! such threads for tens of milliseconds, because both have always just run; and it wakes a thread
-//! on the processor of the thread that rings its bell. Such a thread therefore moves itself, now and
-//! then: a round trip on one processor takes twenty times as long. Each of the two waits for a random
-//! number of taken offers before that, so that they do not move together.
+//! the very peer that it waits for, while another processor is idle. The kernel moves neither of
+//! two such threads for tens of milliseconds, because both have always just run; and it wakes a
+//! thread on the processor of the thread that rings its bell. Such a thread therefore moves itself,
+//! now and then: a round trip on one processor takes twenty times as long. Each of the two waits
+//! for a random number of taken offers before that, so that they do not move together.
 
 use std::fs::File;
 use std::io::Read;
