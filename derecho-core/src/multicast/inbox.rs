@@ -660,4 +660,4 @@ impl Drop for Inbox {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests;
+pub(crate) mod tests;

@@ -275,8 +275,7 @@ impl TestMember {
 
     /// Adds another reader, which begins later than the member.
     pub fn read_along(&mut self) {
-        let Some(store) = self.stores.subgroup_store(KEY).filter(|keeper| keeper.is_complete())
-        else {
+        let Some(store) = self.stores.store_mut(KEY).filter(|keeper| keeper.is_complete()) else {
             return;
         };
         let cursor = store.store().cursor();
@@ -400,7 +399,7 @@ impl TestMember {
     /// Reads all remaining stored records.
     pub fn read_all(&mut self) {
         let mut checker = self.checker.borrow_mut();
-        let Some(store) = self.stores.subgroup_store(KEY) else { return };
+        let Some(store) = self.stores.store_mut(KEY) else { return };
         let streams = store.store().streams().to_vec();
         for reader in &mut self.readers {
             for kept in reader.cursor.by_ref() {
