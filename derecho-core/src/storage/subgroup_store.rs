@@ -462,6 +462,10 @@ impl SubgroupStore {
     fn take_all(&mut self) -> usize {
         let Some(inbox) = self.inbox.clone() else { return 0 };
         let (taking, deferral_depth) = (inbox.guard(), self.deferral_depth());
+        if deferral_depth.is_none() {
+            // Records go into the store in their order.
+            self.copy_all_deferred();
+        }
         let mut done = 0;
         // Most records come in runs of one sender.
         let mut known: Option<(StreamId, u32)> = None;

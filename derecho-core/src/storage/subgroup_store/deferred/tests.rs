@@ -346,3 +346,25 @@ fn deferred_record_changed_by_its_sender_is_filed_by_its_copy() {
     pair.subgroup_store.take();
     assert_eq!(keys(pair.subgroup_store.store()), [2, 1]);
 }
+
+/// A copy may state that its key is not alive, although the deferred record did not. Records that
+/// are still deferred then go into the store before later ones.
+#[test]
+fn records_stay_in_order_if_a_deferred_record_ends_its_key_by_its_copy() {
+    let senders = (0..2).map(|number| TestSender::new(number, 4096, 256)).collect();
+    let mut pair = Pair::new(StoreRetention { cleanup: Some(9), ..LAST }, senders);
+    assert!(pair.senders[1].deliver(&pair.inbox, &record(1, 5, 40)));
+    pair.subgroup_store.turn();
+    let mut over = record(1, 5, 40);
+    over[3] = 0;
+    pair.senders[1].rewrite(0, &over);
+    assert!(pair.senders[0].deliver(&pair.inbox, &record(2, 6, 40)));
+    pair.subgroup_store.turn();
+    assert_eq!(pair.subgroup_store.deferral_depth(), None, "a key is not alive");
+    assert_eq!(pair.subgroup_store.deferred.records.len(), 1);
+    assert!(pair.senders[0].deliver(&pair.inbox, &record(2, 7, 40)));
+    pair.subgroup_store.take();
+    let kept: Vec<(u64, u8)> =
+        pair.subgroup_store.store().cursor().map(|it| (it.position(), it[4])).collect();
+    assert_eq!(kept, [(0, 5), (2, 7)]);
+}
