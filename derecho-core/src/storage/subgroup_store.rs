@@ -35,7 +35,7 @@ use crate::group::registry::Layout;
 use crate::group::report::StreamId;
 use crate::ids::{NodeId, RegionId};
 use crate::log::{LogId, Tail};
-use crate::multicast::inbox::Inbox;
+use crate::multicast::inbox::{Inbox, ReleaseBatch};
 use crate::node::{Node, SubgroupId};
 use crate::transfer::holders::Holders;
 use crate::transfer::requester::TransferRequester;
@@ -466,7 +466,7 @@ impl SubgroupStore {
             // Records go into the store in their order.
             self.copy_all_deferred();
         }
-        let mut done = 0;
+        let (mut done, mut replaced) = (0, ReleaseBatch::default());
         // Most records come in runs of one sender.
         let mut known: Option<(StreamId, u32)> = None;
         while let Some(record) = taking.take() {
@@ -501,7 +501,7 @@ impl SubgroupStore {
                 }
                 Some(depth) => {
                     self.kept(stream, record.bytes());
-                    self.put_or_defer((index, position), record, depth);
+                    self.put_or_defer((index, position), record, depth, &mut replaced);
                 }
             }
         }

@@ -110,6 +110,25 @@ fn chunks_in_use_become_private_and_adjacent_chunks_are_merged() {
     assert_eq!(private(0), []);
 }
 
+#[test]
+fn batch_releases_each_record_once_and_holds_at_most_one_chunk() {
+    let mut senders = [TestSender::new(0, 4096, 256), TestSender::new(1, 4096, 256)];
+    let inbox = TestSender::queue(&senders);
+    let mut batch = ReleaseBatch::default();
+    for (sender, records, in_use) in
+        [(0, 3, [1, 0]), (0, 1, [1, 0]), (1, 2, [0, 1]), (0, 2, [1, 0])]
+    {
+        for _ in 0..records {
+            assert!(senders[sender].deliver(&inbox, &[1; 64]));
+        }
+        std::iter::from_fn(|| inbox.take()).for_each(|record| batch.add(record));
+        assert_eq!([0, 1].map(|sender: usize| senders[sender].chunks_in_use()), in_use);
+    }
+    drop(batch);
+    assert_eq!([0, 1].map(|sender: usize| senders[sender].chunks_in_use()), [0, 0]);
+    assert!(senders.iter().all(|sender| Arc::strong_count(&sender.replica) == 2));
+}
+
 /// Records of former senders come first, with the numbers that their senders had.
 #[test]
 fn queue_continues_from_one_set_of_senders_to_the_next() {

@@ -18,7 +18,7 @@ use alloc::collections::VecDeque;
 
 use super::super::store::Key;
 use super::{StoreStage, SubgroupStore};
-use crate::multicast::inbox::{ChunkId, Record};
+use crate::multicast::inbox::{ChunkId, Record, ReleaseBatch};
 
 /// Maximum number of deferred records.
 const MOST: usize = 32;
@@ -68,20 +68,19 @@ impl DeferredRecords {
         is_over
     }
 
-    /// Adds a record. Drops the oldest one of its key if `depth` later ones are deferred.
-    fn defer(&mut self, deferred: DeferredRecord, depth: usize) {
+    /// Adds a record. Returns the oldest one of its key if `depth` later ones are deferred.
+    #[inline]
+    fn defer(&mut self, deferred: DeferredRecord, depth: usize) -> Option<Record> {
         let same = |(_, other): &(usize, &DeferredRecord)| other.key == deferred.key;
         let oldest = self.records.iter().enumerate().rev().filter(same).nth(depth - 1);
-        if let Some((index, _)) = oldest {
+        let oldest = oldest.map(|(index, _)| index);
+        let replaced = oldest.and_then(|index| {
             self.copies = 0;
             self.carried -= usize::from(index < self.carried);
-            if index + 1 == self.records.len() {
-                self.records[index] = deferred;
-                return;
-            }
-            self.records.remove(index);
-        }
+            self.records.remove(index)
+        });
         self.records.push_back(deferred);
+        replaced.map(|replaced| replaced.record)
     }
 
     /// Number of the first records that must be copied at the end of a turn: records that have
@@ -110,18 +109,21 @@ impl SubgroupStore {
         usize::try_from(depth).ok().filter(|depth| (1..=MOST).contains(depth))
     }
 
-    /// Takes in a delivered record that the store has counted: defers or copies it.
+    /// Takes in a delivered record that the store has counted: defers or copies it. Adds a record
+    /// that it replaces to the batch.
+    #[inline]
     pub(super) fn put_or_defer(
         &mut self,
         (stream, position): (u32, u64),
         record: Record,
         depth: usize,
+        replaced: &mut ReleaseBatch,
     ) {
         let is_useful = self.deferred.is_useful();
         match self.store.sole_key(record.bytes()).filter(|_| is_useful) {
             Some(key) => {
                 let deferred = DeferredRecord { record, key, position, stream };
-                self.deferred.defer(deferred, depth);
+                self.deferred.defer(deferred, depth).into_iter().for_each(|it| replaced.add(it));
                 if self.deferred.records.len() > MOST {
                     self.copy_deferred(1);
                 }
