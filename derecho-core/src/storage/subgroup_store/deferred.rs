@@ -46,6 +46,8 @@ pub(super) struct DeferredRecords {
     records: VecDeque<DeferredRecord>,
     /// Number of the first records, which were deferred before this turn.
     carried: usize,
+    /// Whether a record was dropped without a copy in this turn.
+    has_replaced: bool,
     /// Number of copies since a record was last dropped without one.
     copies: u32,
     /// Number of next records that are not deferred.
@@ -55,7 +57,7 @@ pub(super) struct DeferredRecords {
 impl DeferredRecords {
     pub(super) fn new() -> DeferredRecords {
         let records = VecDeque::with_capacity(MOST + 1);
-        DeferredRecords { records, carried: 0, copies: 0, pause: 0 }
+        DeferredRecords { records, carried: 0, has_replaced: false, copies: 0, pause: 0 }
     }
 
     /// Whether the next record may be deferred.
@@ -75,7 +77,7 @@ impl DeferredRecords {
         let oldest = self.records.iter().enumerate().rev().filter(same).nth(depth - 1);
         let oldest = oldest.map(|(index, _)| index);
         let replaced = oldest.and_then(|index| {
-            self.copies = 0;
+            (self.copies, self.has_replaced) = (0, true);
             self.carried -= usize::from(index < self.carried);
             self.records.remove(index)
         });
@@ -85,8 +87,12 @@ impl DeferredRecords {
 
     /// Number of the first records that must be copied at the end of a turn: records that have
     /// waited for a turn, and everything before them. Of each sender, only records in one chunk
-    /// wait for longer.
+    /// wait for longer; none if this turn has replaced nothing, because a chunk that stays in use
+    /// costs another acknowledgement.
     fn due(&self) -> usize {
+        if !self.has_replaced {
+            return self.records.len();
+        }
         let mut chunks: [Option<ChunkId>; SENDERS] = [None; SENDERS];
         let mut may_wait = |deferred: &DeferredRecord| {
             let chunk = deferred.record.chunk_id();
@@ -140,7 +146,7 @@ impl SubgroupStore {
     pub(super) fn end_turn(&mut self) -> usize {
         let due = self.deferred.due();
         self.copy_deferred(due);
-        self.deferred.carried = self.deferred.records.len();
+        (self.deferred.carried, self.deferred.has_replaced) = (self.deferred.records.len(), false);
         due
     }
 

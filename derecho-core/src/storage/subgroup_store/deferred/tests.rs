@@ -298,17 +298,21 @@ fn records_that_stay_are_deferred_rarely() {
 }
 
 #[test]
-fn record_stays_deferred_until_end_of_next_turn() {
+fn record_stays_deferred_until_end_of_next_turn_while_records_are_replaced() {
     let mut pair = Pair::new(LAST, [TestSender::new(0, 4096, 256)].into());
-    assert!(pair.deliver(0, &record(1, 1, 40)));
-    assert_eq!(pair.subgroup_store.turn().0, 1);
-    assert_eq!((pair.subgroup_store.store.len(), pair.senders[0].chunks_in_use()), (0, 1));
-    assert!(pair.deliver(0, &record(2, 2, 40)));
-    assert_eq!(pair.subgroup_store.turn().0, 2, "one taken and one copied");
-    assert_eq!(pair.subgroup_store.store.len(), 1);
-    assert_eq!(pair.subgroup_store.turn().0, 1);
-    assert_eq!((pair.subgroup_store.store.len(), pair.senders[0].chunks_in_use()), (2, 0));
-    assert_eq!(pair.subgroup_store.turn().0, 0);
+    let turn = |pair: &mut Pair, keys: &[u8]| {
+        for key in keys {
+            assert!(pair.deliver(0, &record(*key, 1, 40)));
+        }
+        let (done, _) = pair.subgroup_store.turn();
+        (done, pair.subgroup_store.store.len(), pair.senders[0].chunks_in_use())
+    };
+    assert_eq!(turn(&mut pair, &[1]), (2, 1, 0), "nothing was replaced");
+    assert_eq!(turn(&mut pair, &[2, 2]), (2, 1, 1));
+    assert_eq!(turn(&mut pair, &[2]), (1, 1, 1));
+    assert_eq!(turn(&mut pair, &[3, 3]), (3, 2, 1), "two taken and one copied");
+    assert_eq!(turn(&mut pair, &[]), (1, 3, 0));
+    assert_eq!(turn(&mut pair, &[]), (0, 3, 0));
 }
 
 /// Records of many chunks are in use when the turn ends, and one chunk of each sender stays so.
@@ -317,7 +321,7 @@ fn one_chunk_of_each_sender_stays_in_use_after_a_turn() {
     let senders = (0..3).map(|number| TestSender::new(number, 4096, 256)).collect();
     let mut pair = Pair::new(LAST, senders);
     for key in 0..30 {
-        assert!(pair.deliver(usize::from(key % 3), &record(key, 1, 200)));
+        assert!(pair.deliver(usize::from(key % 3), &record(key.max(1), 1, 200)));
     }
     pair.subgroup_store.take();
     assert!(pair.senders.iter().all(|sender| sender.chunks_in_use() > 5));
@@ -353,12 +357,16 @@ fn deferred_record_changed_by_its_sender_is_filed_by_its_copy() {
 fn records_stay_in_order_if_a_deferred_record_ends_its_key_by_its_copy() {
     let senders = (0..2).map(|number| TestSender::new(number, 4096, 256)).collect();
     let mut pair = Pair::new(StoreRetention { cleanup: Some(9), ..LAST }, senders);
-    assert!(pair.senders[1].deliver(&pair.inbox, &record(1, 5, 40)));
+    for content in [4, 5] {
+        assert!(pair.senders[1].deliver(&pair.inbox, &record(1, content, 40)));
+    }
     pair.subgroup_store.turn();
     let mut over = record(1, 5, 40);
     over[3] = 0;
-    pair.senders[1].rewrite(0, &over);
-    assert!(pair.senders[0].deliver(&pair.inbox, &record(2, 6, 40)));
+    pair.senders[1].rewrite(3, &over);
+    for content in [5, 6] {
+        assert!(pair.senders[0].deliver(&pair.inbox, &record(2, content, 40)));
+    }
     pair.subgroup_store.turn();
     assert_eq!(pair.subgroup_store.deferral_depth(), None, "a key is not alive");
     assert_eq!(pair.subgroup_store.deferred.records.len(), 1);
@@ -366,5 +374,5 @@ fn records_stay_in_order_if_a_deferred_record_ends_its_key_by_its_copy() {
     pair.subgroup_store.take();
     let kept: Vec<(u64, u8)> =
         pair.subgroup_store.store().cursor().map(|it| (it.position(), it[4])).collect();
-    assert_eq!(kept, [(0, 5), (2, 7)]);
+    assert_eq!(kept, [(1, 5), (4, 7)]);
 }
