@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::mem;
+use core::mem::{self, ManuallyDrop};
 use core::ops::Range;
 use core::ptr::{self, NonNull};
 
@@ -321,7 +321,7 @@ impl ReleaseBatch {
         match &self.last {
             Some(last) if last.chunk_id() == record.chunk_id() => {
                 self.more += 1;
-                mem::forget(record);
+                let _ = ManuallyDrop::new(record);
             }
             _ => {
                 self.release();

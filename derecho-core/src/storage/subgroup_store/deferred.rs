@@ -126,7 +126,7 @@ impl SubgroupStore {
         replaced: &mut ReleaseBatch,
     ) {
         let is_useful = self.deferred.is_useful();
-        match self.store.sole_key(record.bytes()).filter(|_| is_useful) {
+        match is_useful.then(|| self.store.sole_key(record.bytes())).flatten() {
             Some(key) => {
                 let deferred = DeferredRecord { record, key, position, stream };
                 self.deferred.defer(deferred, depth).into_iter().for_each(|it| replaced.add(it));
