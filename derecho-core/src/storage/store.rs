@@ -248,16 +248,18 @@ impl Store {
     /// Puts in a record that was [counted](Store::count). Counted records are put in in their
     /// order, except records that are no longer kept when the last one is put in (I-349).
     pub(super) fn put_counted(&mut self, position: u64, stream: u32, number: u64, record: &[u8]) {
-        self.put_in((position, stream, number), record, true);
+        let head = StoredHeader { position, number, stream, length: record.len() as u32 };
+        self.put_in(head, record, true);
     }
 
     fn take_in(&mut self, stream: u32, number: u64, record: &[u8], cleans: bool) {
         let position = self.count(stream, number);
-        self.put_in((position, stream, number), record, cleans);
+        let head = StoredHeader { position, number, stream, length: record.len() as u32 };
+        self.put_in(head, record, cleans);
     }
 
-    fn put_in(&mut self, (position, stream, number): (u64, u32, u64), record: &[u8], cleans: bool) {
-        let head = StoredHeader { position, number, stream, length: record.len() as u32 };
+    fn put_in(&mut self, head: StoredHeader, record: &[u8], cleans: bool) {
+        let position = head.position;
         let place = self.put(head, record);
         self.live += 1;
         if !self.retention.removes_records() {

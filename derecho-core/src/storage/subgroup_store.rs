@@ -501,7 +501,7 @@ impl SubgroupStore {
                 }
                 Some(depth) => {
                     self.kept(stream, record.bytes());
-                    self.put_or_defer((index, position), record, depth, &mut replaced);
+                    self.put_or_defer(index, position, record, depth, &mut replaced);
                 }
             }
         }

@@ -120,7 +120,8 @@ impl SubgroupStore {
     #[inline]
     pub(super) fn put_or_defer(
         &mut self,
-        (stream, position): (u32, u64),
+        stream: u32,
+        position: u64,
         record: Record,
         depth: usize,
         replaced: &mut ReleaseBatch,

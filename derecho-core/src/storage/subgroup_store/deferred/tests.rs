@@ -50,9 +50,9 @@ fn stream(sender: usize) -> StreamId {
 }
 
 /// A kept record: position, number, stream and bytes.
-type Kept = (u64, u64, StreamId, Vec<u8>);
+type KeptRecord = (u64, u64, StreamId, Vec<u8>);
 
-fn kept(streams: &[StreamId], record: &StoredRecord) -> Kept {
+fn kept(streams: &[StreamId], record: &StoredRecord) -> KeptRecord {
     let stream = streams[record.stream() as usize];
     (record.position(), record.number(), stream, record.bytes().to_vec())
 }
@@ -149,7 +149,7 @@ fn record(key: u8, content: u64, length: usize) -> Vec<u8> {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum StoreStep {
     /// Some records of one sender: keys with statements, time, and length.
     Write(usize, Keys, u8, usize),
     Turn,
@@ -162,23 +162,23 @@ enum Step {
 /// Keys of a record, with statements.
 type Keys = Vec<(u8, u8)>;
 
-fn write(keys: impl Strategy<Value = Keys>) -> impl Strategy<Value = Step> {
+fn write(keys: impl Strategy<Value = Keys>) -> impl Strategy<Value = StoreStep> {
     let parts = (0_usize..3, keys, 0_u8..60, 0_usize..300);
-    parts.prop_map(|(sender, keys, time, length)| Step::Write(sender, keys, time, length))
+    parts.prop_map(|(sender, keys, time, length)| StoreStep::Write(sender, keys, time, length))
 }
 
-fn steps(spread: u8) -> impl Strategy<Value = Vec<Step>> {
+fn steps(spread: u8) -> impl Strategy<Value = Vec<StoreStep>> {
     let plain = (0..spread, 1_u8..9).prop_map(|part| [part].to_vec());
     let any = (0..spread, 0_u8..9, any::<bool>());
     let any = any.prop_map(|(key, state, beside)| (key | u8::from(beside) << 7, state));
     let step = prop_oneof![
         40 => write(plain),
         4 => write(prop::collection::vec(any, 1..4)),
-        6 => Just(Step::Turn),
-        2 => Just(Step::Look),
-        1 => Just(Step::Open),
-        1 => Just(Step::Close),
-        1 => (0_usize..3).prop_map(Step::End),
+        6 => Just(StoreStep::Turn),
+        2 => Just(StoreStep::Look),
+        1 => Just(StoreStep::Open),
+        1 => Just(StoreStep::Close),
+        1 => (0_usize..3).prop_map(StoreStep::End),
     ];
     prop::collection::vec(step, 1..400)
 }
@@ -225,7 +225,7 @@ proptest! {
         let (mut pair, mut content) = (Pair::new(retention, senders), 0_u64);
         for step in steps {
             match step {
-                Step::Write(sender, keys, time, length) => {
+                StoreStep::Write(sender, keys, time, length) => {
                     let mut record = [time, keys.len() as u8].to_vec();
                     record.extend(keys.into_iter().flat_map(|(key, state)| [key, state]));
                     record.extend(content.to_le_bytes());
@@ -238,11 +238,11 @@ proptest! {
                         prop_assert!(pair.deliver(sender, &record), "the writer still waits");
                     }
                 }
-                Step::Turn => drop(pair.subgroup_store.turn()),
-                Step::Look => pair.compare(),
-                Step::Open => pair.open(),
-                Step::Close => pair.close(),
-                Step::End(sender) => pair.end(sender),
+                StoreStep::Turn => drop(pair.subgroup_store.turn()),
+                StoreStep::Look => pair.compare(),
+                StoreStep::Open => pair.open(),
+                StoreStep::Close => pair.close(),
+                StoreStep::End(sender) => pair.end(sender),
             }
         }
         pair.compare();
@@ -280,7 +280,7 @@ fn replaced_records_are_not_copied() {
     assert_eq!(copies(forgets, (0..100).map(|number| number % 8), 50), 8);
 }
 
-/// What is replaced only later is copied once, and most of it is not deferred at all.
+/// Records that are replaced only later are copied once, and most of them are not deferred.
 #[test]
 fn records_that_stay_are_deferred_rarely() {
     let mut pair = Pair::new(LAST, [TestSender::new(0, 1 << 20, 64)].into());
