@@ -207,12 +207,12 @@ impl ParticipantMachine {
     }
 
     /// Storage status of a topic, as far as it is known here; `None` if the topic is not kept.
-    pub(crate) fn storage(&self, key: u64) -> Option<StorageStatus> {
+    pub(crate) fn storage(&mut self, key: u64) -> Option<StorageStatus> {
         self.atomic.storage(&self.group, key)
     }
 
     /// Names, types and storage statuses of the topics that are kept here.
-    pub(crate) fn stored(&self) -> Vec<(String, String, StorageStatus)> {
+    pub(crate) fn stored(&mut self) -> Vec<(String, String, StorageStatus)> {
         self.atomic.stored(&self.group)
     }
 

@@ -15,8 +15,8 @@
 //!                                      timestamp is not the time of the commit: that time
 //!       ...   expiry: u64              only for a writer with a lifespan: time at which the sample
 //!                                      expires, on the clock of the timestamp
-//!       ...   key hash: 16 bytes       only if samples are kept for late joiners
-//!                                      or the writer offers a DEADLINE
+//!       ...   key hash: 16 bytes       only if the type has a key and samples are kept for late
+//!                                      joiners, or if the writer offers a DEADLINE
 //! ```
 //! The protocol keeps the record's length and its number in the sender's order.
 //!

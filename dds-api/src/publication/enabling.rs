@@ -50,7 +50,7 @@ pub(super) struct EnabledWriter {
     pub(super) max_blocking: Timeout,
     /// Encoding of samples that are not plain.
     pub(super) encoding: Encoding,
-    /// Whether samples are kept, so that they carry their keys.
+    /// Whether samples are kept, so that they carry their keys if they have any.
     pub(super) kept: bool,
     /// Whether records with a timestamp of the application state when they were committed (I-217).
     pub(super) states_commits: bool,

@@ -275,7 +275,7 @@ impl<T: TopicData> DataWriter<T> {
     #[inline(always)]
     pub(super) fn metadata_of(&self, sample: &T) -> DdsResult<RecordMetadata> {
         let policy_metadata = self.shared.policy_metadata();
-        let key = match self.is_kept() || policy_metadata.keyed {
+        let key = match self.states_keys() || policy_metadata.keyed {
             true => {
                 let key = sample.hash_of_key().map_err(|error| self.not_encodable(&error))?;
                 Some(u128::from_le_bytes(key))
@@ -296,7 +296,7 @@ impl<T: TopicData> DataWriter<T> {
     pub(super) fn metadata_size(&self) -> usize {
         match self.shared.has_policy_metadata() {
             true => self.size_with_policies(),
-            false if self.is_kept() => KEY,
+            false if self.states_keys() => KEY,
             false => 0,
         }
     }
@@ -304,7 +304,7 @@ impl<T: TopicData> DataWriter<T> {
     #[cold]
     fn size_with_policies(&self) -> usize {
         let policy_metadata = self.shared.policy_metadata();
-        policy_metadata.size() + if self.is_kept() || policy_metadata.keyed { KEY } else { 0 }
+        policy_metadata.size() + if self.states_keys() || policy_metadata.keyed { KEY } else { 0 }
     }
 
     /// Loans a sample that is built in place, without any copy for a plain type. See [`Loan`].
@@ -416,9 +416,11 @@ impl<T: TopicData> DataWriter<T> {
         self.enabling.started()?.limits.as_ref()
     }
 
+    /// Whether each sample carries its key for the stores. Samples of a type without a key have
+    /// one key there, which they do not carry.
     #[inline(always)]
-    fn is_kept(&self) -> bool {
-        self.enabling.started().is_some_and(|started| started.kept)
+    fn states_keys(&self) -> bool {
+        self.enabling.started().is_some_and(|started| started.kept) && self.known.has_key()
     }
 
     /// Encoding of samples that are not plain: the first representation that the writer

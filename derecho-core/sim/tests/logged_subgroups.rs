@@ -287,7 +287,7 @@ fn incomplete_late_joiner_does_not_begin_without_the_complete_log() {
             assert!(world.bring_back());
         }
         world.settle();
-        let kept = world.member(second).stores.subgroup_store(KEY).unwrap().store().version();
+        let kept = world.member(second).stores.subgroup_store(KEY).unwrap().version();
         // A member that joins an empty group may know of no other log.
         assert!(kept >= durable as u64 || !is_there, "I-156: seed {seed}: {kept} of {durable}");
         world.flow(5);

@@ -12,6 +12,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::mem::{self, ManuallyDrop};
 use core::ops::Range;
 use core::ptr::{self, NonNull};
 
@@ -301,6 +302,48 @@ impl Drop for Record {
         let geometry = unsafe { self.replica.as_ref() }.geometry;
         // SAFETY: the turn counted a reference for this record, which ends here.
         unsafe { SenderReplica::release(self.replica, self.extent.chunk(geometry)) };
+    }
+}
+
+/// Records that are released together: references to one chunk cost one change of its count.
+#[derive(Default)]
+pub(crate) struct ReleaseBatch {
+    /// A record that is still counted.
+    last: Option<Record>,
+    /// Number of further references to the chunk of `last`, which belong to the batch.
+    more: u32,
+}
+
+impl ReleaseBatch {
+    /// Adds a record. Releases the others first if they lie in another chunk.
+    #[inline]
+    pub(crate) fn add(&mut self, record: Record) {
+        match &self.last {
+            Some(last) if last.chunk_id() == record.chunk_id() => {
+                self.more += 1;
+                let _ = ManuallyDrop::new(record);
+            }
+            _ => {
+                self.release();
+                self.last = Some(record);
+            }
+        }
+    }
+
+    /// Releases all records.
+    fn release(&mut self) {
+        let Some(last) = self.last.take() else { return };
+        // SAFETY: while this record's reference is counted, it keeps the sender replica alive.
+        let replica = unsafe { last.replica.as_ref() };
+        let chunk = last.extent.chunk(replica.geometry);
+        // Not the last reference to the chunk. Release: as in `SenderReplica::release`.
+        replica.references[chunk].fetch_sub(mem::take(&mut self.more), Ordering::Release);
+    }
+}
+
+impl Drop for ReleaseBatch {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 
@@ -660,4 +703,4 @@ impl Drop for Inbox {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests;
+pub(crate) mod tests;

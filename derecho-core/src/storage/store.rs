@@ -238,11 +238,28 @@ impl Store {
         self.take_in(stream, number, record, false);
     }
 
-    fn take_in(&mut self, stream: u32, number: u64, record: &[u8], cleans: bool) {
-        let position = self.version;
+    /// Counts a record that was delivered, before it is put in. Returns its position.
+    pub(super) fn count(&mut self, stream: u32, number: u64) -> u64 {
         self.version += 1;
         self.numbers[stream as usize] = Some(number + 1);
+        self.version - 1
+    }
+
+    /// Puts in a record that was [counted](Store::count). Counted records are put in in their
+    /// order, except records that are no longer kept when the last one is put in (I-349).
+    pub(super) fn put_counted(&mut self, position: u64, stream: u32, number: u64, record: &[u8]) {
         let head = StoredHeader { position, number, stream, length: record.len() as u32 };
+        self.put_in(head, record, true);
+    }
+
+    fn take_in(&mut self, stream: u32, number: u64, record: &[u8], cleans: bool) {
+        let position = self.count(stream, number);
+        let head = StoredHeader { position, number, stream, length: record.len() as u32 };
+        self.put_in(head, record, cleans);
+    }
+
+    fn put_in(&mut self, head: StoredHeader, record: &[u8], cleans: bool) {
+        let position = head.position;
         let place = self.put(head, record);
         self.live += 1;
         if !self.retention.removes_records() {
@@ -274,6 +291,37 @@ impl Store {
             let limit = self.newest.saturating_sub(lifespan);
             while self.bury_oldest(position, |time| time < limit) {}
         }
+    }
+
+    /// Number of later records, of the same key if keys matter, that remove a record whatever else
+    /// is kept; `None` if more than that decides, or a cursor would return removed records.
+    pub(super) fn replacing_depth(&self) -> Option<u64> {
+        if Arc::strong_count(&self.pinned) > 1 || !self.dead_keys.is_empty() {
+            return None;
+        }
+        let by_depth = StoreRetention { depth: None, cleanup: None, ..self.retention };
+        match self.retention.depth {
+            Some(depth) => (by_depth == StoreRetention::default()).then_some(depth.into()),
+            None => self.retention.window(),
+        }
+    }
+
+    /// Key by which a record is replaced if [a number of later records](Store::replacing_depth)
+    /// does so: all have the same key if keys do not matter. `None` if it has several keys, or
+    /// states something else than that its key is alive. The result decides about no copy.
+    pub(super) fn sole_key(&self, record: &[u8]) -> Option<Key> {
+        if !self.retention.is_by_key() {
+            return Some(0);
+        }
+        if (self.format.all_keys)(record).is_some() {
+            return None;
+        }
+        let mut is_alive = true;
+        if self.retention.cleanup.is_some() {
+            let mut note = |_, liveness| is_alive &= liveness == KeyLiveness::Alive;
+            (self.format.liveness)(record, &mut note);
+        }
+        (is_alive && self.dead_keys.is_empty()).then(|| (self.format.key)(record))
     }
 
     /// Adds a record to the index under each of its keys. Returns `false` if it is not kept.

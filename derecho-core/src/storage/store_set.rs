@@ -456,7 +456,7 @@ impl StoreSet {
         if let Some(TransferRequest { node, key, request, .. }) = self.sender.take_absent(now) {
             group.send_direct(node, StoreMessage::Lack { key, request }.to_bytes(), effects);
         }
-        let subgroup_store = self.sender.gives().and_then(|key| self.stores.get(&key));
+        let subgroup_store = self.sender.gives().and_then(|key| self.stores.get_mut(&key));
         done += self
             .sender
             .turn(subgroup_store.filter(|it| it.is_complete()).map(SubgroupStore::store));
@@ -573,8 +573,10 @@ impl StoreSet {
         if let (true, Some(reader), StoreMessage::Give { streams, .. }) = (is_sent, reader, answer)
         {
             let announced = streams.into_iter().map(|(stream, _)| stream).collect();
-            let store = stores[&transfer_request.key].store();
-            sender.serve(transfer_request, reader, store, announced, now);
+            if let Some(subgroup_store) = stores.get_mut(&transfer_request.key) {
+                let store = subgroup_store.store();
+                sender.serve(transfer_request, reader, store, announced, now);
+            }
         }
         1
     }

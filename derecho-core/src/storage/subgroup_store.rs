@@ -17,6 +17,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use self::deferred::DeferredRecords;
 use self::epoch_counts::EpochCounts;
 pub use super::announcement::StoreAnnouncement;
 use super::cursor::StoreCursor;
@@ -34,11 +35,12 @@ use crate::group::registry::Layout;
 use crate::group::report::StreamId;
 use crate::ids::{NodeId, RegionId};
 use crate::log::{LogId, Tail};
-use crate::multicast::inbox::Inbox;
+use crate::multicast::inbox::{Inbox, ReleaseBatch};
 use crate::node::{Node, SubgroupId};
 use crate::transfer::holders::Holders;
 use crate::transfer::requester::TransferRequester;
 
+mod deferred;
 mod epoch_counts;
 mod logging;
 mod receive;
@@ -115,6 +117,8 @@ pub(super) enum BlockResult {
 /// A member's part in one subgroup's store.
 pub struct SubgroupStore {
     store: Store,
+    /// Records that the store has counted and not copied.
+    deferred: DeferredRecords,
     retention: StoreRetention,
     format: RecordFormat,
     stage: StoreStage,
@@ -158,6 +162,7 @@ impl SubgroupStore {
     pub(super) fn new(retention: StoreRetention, format: RecordFormat) -> SubgroupStore {
         SubgroupStore {
             store: Store::new(retention, format),
+            deferred: DeferredRecords::new(),
             retention,
             format,
             stage: StoreStage::Away,
@@ -192,9 +197,15 @@ impl SubgroupStore {
         self.own_version
     }
 
-    /// Returns the store, which may be incomplete.
-    pub fn store(&self) -> &Store {
+    /// Returns the store, which may be incomplete. All records delivered to it are in it (I-349).
+    pub fn store(&mut self) -> &Store {
+        self.copy_all_deferred();
         &self.store
+    }
+
+    /// Version of the store: that of the last record delivered to it.
+    pub fn version(&self) -> u64 {
+        self.store.version()
     }
 
     /// Whether the store is complete.
@@ -254,6 +265,7 @@ impl SubgroupStore {
         }
         // Records delivered from now on belong to this epoch.
         self.take_all();
+        self.copy_all_deferred();
         self.me = me;
         let numbers = self.meet(node, subgroup);
         self.epoch = epoch;
@@ -431,7 +443,7 @@ impl SubgroupStore {
     /// Takes in delivered records. Returns their number, and whether the store became complete
     /// by that.
     pub(super) fn turn(&mut self) -> (usize, bool) {
-        let done = self.take();
+        let done = self.take() + self.end_turn();
         let (replayed, whole) = self.replay();
         (done + replayed, whole)
     }
@@ -448,10 +460,16 @@ impl SubgroupStore {
     }
 
     fn take_all(&mut self) -> usize {
-        let mut done = 0;
+        let Some(inbox) = self.inbox.clone() else { return 0 };
+        let (taking, deferral_depth) = (inbox.guard(), self.deferral_depth());
+        if deferral_depth.is_none() {
+            // Records go into the store in their order.
+            self.copy_all_deferred();
+        }
+        let (mut done, mut replaced) = (0, ReleaseBatch::default());
         // Most records come in runs of one sender.
         let mut known: Option<(StreamId, u32)> = None;
-        while let Some(record) = self.inbox.as_ref().and_then(|inbox| inbox.take()) {
+        while let Some(record) = taking.take() {
             done += 1;
             let sender = self.senders.get(record.sender()).copied().flatten();
             let Some(stream) = sender else {
@@ -472,10 +490,19 @@ impl SubgroupStore {
             known = Some((stream, index));
             let number = record.number();
             self.gaps += u64::from(to.next_in(index).is_some_and(|next| next != number));
-            to.append(index, number, record.bytes());
+            let position = to.count(index, number);
             self.epoch_counts.count();
-            if matches!(self.stage, StoreStage::Has) {
-                self.kept(stream, record.bytes());
+            match deferral_depth {
+                None => {
+                    to.put_counted(position, index, number, record.bytes());
+                    if matches!(self.stage, StoreStage::Has) {
+                        self.kept(stream, record.bytes());
+                    }
+                }
+                Some(depth) => {
+                    self.kept(stream, record.bytes());
+                    self.put_or_defer(index, position, record, depth, &mut replaced);
+                }
             }
         }
         done
@@ -495,6 +522,7 @@ impl SubgroupStore {
         if !self.is_complete() {
             return Some((StoreMessage::Lack { key, request }, None));
         }
+        self.copy_all_deferred();
         if self.is_before(&wanted.now) {
             return Some((StoreMessage::Behind { key, request }, None));
         }

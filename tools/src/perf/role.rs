@@ -152,6 +152,10 @@ pub(crate) struct DeliverySettings {
     /// MiB of samples that every member keeps in memory at levels kept and logged.
     #[arg(long, value_name = "MIB", default_value_t = USUAL_KEEP, value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub(crate) keep: u32,
+    /// Number of the last samples that every member keeps at levels kept and logged, instead of
+    /// `--keep`.
+    #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub(crate) keep_last: Option<u32>,
     /// Optimisations to switch off, of an atomic topic, to see the effect of each: send-batching,
     /// receive-batching, delivery-batching, nulls, post-at-end, in-place, activity, or all.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ablation)]
@@ -196,6 +200,7 @@ impl DeliverySettings {
             in_flight: None,
             logs: None,
             keep: USUAL_KEEP,
+            keep_last: None,
             ablate: Vec::new(),
         }
     }
@@ -210,6 +215,7 @@ impl DeliverySettings {
             format!("--domain={}", self.domain),
         ];
         arguments.push(format!("--keep={}", self.keep));
+        arguments.extend(self.keep_last.map(|depth| format!("--keep-last={depth}")));
         arguments.extend(self.spin.map(|micros| format!("--spin={micros}")));
         arguments.extend(self.linger.map(|micros| format!("--linger={micros}")));
         arguments.extend(self.memory.map(|bytes| format!("--memory={bytes}")));
@@ -259,8 +265,15 @@ impl DeliverySettings {
         ablation
     }
 
-    /// Returns the retention: all samples, up to a number of bytes.
+    /// Returns the retention: the last samples, or all samples up to a number of bytes.
     fn service(&self, size: usize) -> DurabilityServiceQosPolicy {
+        if let Some(depth) = self.keep_last {
+            return DurabilityServiceQosPolicy {
+                history_kind: HistoryQosPolicyKind::KeepLast,
+                history_depth: depth,
+                ..DurabilityServiceQosPolicy::default()
+            };
+        }
         let most = ((self.keep as usize) << 20) / size.max(1);
         DurabilityServiceQosPolicy {
             history_kind: HistoryQosPolicyKind::KeepAll,

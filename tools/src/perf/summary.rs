@@ -157,8 +157,15 @@ fn rates(seconds: f64) -> SummaryTable {
         let bare = |kind: &str| format!("bare --kind {kind} {common}");
         let dds = |level: &str| format!("throughput --level {level} --loan {common}");
         let core = format!("throughput --interface core --level atomic {common}");
-        let commands =
-            [bare("plain"), bare("stable"), core, dds("atomic"), dds("unordered"), dds("kept")];
+        let commands = [
+            bare("plain"),
+            bare("stable"),
+            core,
+            dds("atomic"),
+            dds("unordered"),
+            dds("kept --keep-last 1"),
+            dds("kept"),
+        ];
         let run = |command| SummaryRun { command, keys: vec!["msgs_per_s"] };
         let runs = commands.into_iter().map(run);
         SummaryRow::new(format!("{size} B, {readers} to read"), runs.collect())
@@ -166,13 +173,22 @@ fn rates(seconds: f64) -> SummaryTable {
     SummaryTable {
         title: "Samples to each reader, one writer",
         unit: ("million a second", 1e6),
-        columns: vec!["polling ring", "stable ring", "core", "atomic", "unordered", "kept"],
+        columns: vec![
+            "polling ring",
+            "stable ring",
+            "core",
+            "atomic",
+            "unordered",
+            "last kept",
+            "64 MiB kept",
+        ],
         rows: RATES.into_iter().map(row).collect(),
         ratios: vec![
             ("atomic to core", 3, 2),
             ("atomic to stable ring", 3, 1),
             ("unordered to polling ring", 4, 0),
-            ("kept to atomic", 5, 3),
+            ("last kept to atomic", 5, 3),
+            ("64 MiB kept to atomic", 6, 3),
         ],
     }
 }

@@ -120,13 +120,14 @@ impl AtomicTopics {
     pub(super) fn advance_replays(&mut self, domain: &mut DomainGroup, key: u64) -> usize {
         let mut done = 0;
         let membership = self.memberships.get_mut(&key).and_then(VecDeque::front_mut);
-        let (Some(membership), Some(store)) = (membership, self.stores.subgroup_store(key)) else {
+        let limit = membership.as_ref().map_or(0, |it| it.limit(&self.stores, key));
+        let (Some(membership), Some(store)) = (membership, self.stores.store_mut(key)) else {
             self.replaying.remove(&key);
             return 0;
         };
         let Some(subgroup) = membership.subgroup else { return 0 };
         let writers = Arc::<[StreamId]>::from(membership.senders.as_slice());
-        let (limit, mut left) = (membership.limit(&self.stores, key), false);
+        let mut left = false;
         for (&id, ordered_reader) in &mut membership.readers {
             let Some(replay) = &mut ordered_reader.replay else { continue };
             done += replay.show(store.store(), limit, &ordered_reader.shared);

@@ -43,16 +43,17 @@ impl AtomicTopics {
 
     /// Storage status of a topic, as far as it is known here; `None` if the topic is not kept.
     pub(in crate::mapping) fn storage(
-        &self,
+        &mut self,
         domain: &DomainGroup,
         key: u64,
     ) -> Option<StorageStatus> {
+        let kept = self.stores.store_mut(key)?.store().len();
         let store = self.stores.subgroup_store(key)?;
         let state = domain.state();
         let complete = state.logs(key).zip(state.holders(key));
         let mut status = StorageStatus {
-            samples: store.store().version(),
-            kept: store.store().len(),
+            samples: store.version(),
+            kept,
             durable: self.stores.durable(key),
             logs: complete.map_or(0, |(logs, holders)| logs.complete(holders).count()),
             log: store.condition().map(|condition| self.described(condition)),
@@ -131,23 +132,25 @@ impl AtomicTopics {
         OwnLog::Complete {
             location: logs.location_of(key),
             durable: self.stores.own_durable(key),
-            delivered: store.map_or(0, |keeper| keeper.store().version()),
+            delivered: store.map_or(0, |keeper| keeper.version()),
         }
     }
 
     /// Names, types and storage statuses of the topics that are kept here.
     pub(in crate::mapping) fn stored(
-        &self,
+        &mut self,
         domain: &DomainGroup,
     ) -> Vec<(String, String, StorageStatus)> {
         let memberships =
             self.memberships.iter().filter_map(|(key, stays)| Some((*key, stays.front()?)));
-        let named = memberships
-            .filter_map(|(key, membership)| Some((key, membership.endpoints.values().next()?)));
-        let all = named.filter_map(|(key, endpoint)| {
-            let (topic, of) = (endpoint.topic.clone(), endpoint.data_type.name.clone());
-            Some((topic, of, self.storage(domain, key)?))
+        let named = memberships.filter_map(|(key, membership)| {
+            let endpoint = membership.endpoints.values().next()?;
+            Some((key, endpoint.topic.clone(), endpoint.data_type.name.clone()))
         });
+        let named: Vec<(u64, String, String)> = named.collect();
+        let all = named
+            .into_iter()
+            .filter_map(|(key, topic, of)| Some((topic, of, self.storage(domain, key)?)));
         all.collect()
     }
 

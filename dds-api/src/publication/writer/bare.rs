@@ -21,7 +21,8 @@ impl<T: TopicData> DataWriter<T> {
     fn bare(&self) -> Option<&EnabledWriter> {
         let is_bare = is_plain::<T>() && !self.shared.has_policy_metadata() && !self.is_in_set();
         let started = self.enabling.started().filter(|_| is_bare)?;
-        let is_bare = !started.kept && started.limits.is_none();
+        let states_keys = !T::NEVER_KEYED && self.states_keys();
+        let is_bare = !states_keys && started.limits.is_none();
         (is_bare && self.is_active(&started.first_memory)).then_some(started)
     }
 
@@ -123,5 +124,45 @@ impl<T: TopicData> DataWriter<T> {
                 Err(error)
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+mod tests {
+    use idl_cdr::DdsType;
+
+    use crate::domain::{DomainParticipant, ParticipantConfig};
+    use crate::mapping::record::KEY;
+
+    #[derive(DdsType, Clone, Copy, Default)]
+    #[dds(crate = "idl_cdr", extensibility = "final")]
+    #[repr(C)]
+    struct Reading {
+        value: u64,
+    }
+
+    #[derive(DdsType, Clone, Copy, Default)]
+    #[dds(crate = "idl_cdr", extensibility = "final")]
+    #[repr(C)]
+    struct TrackReading {
+        #[dds(key)]
+        track: u64,
+        value: u64,
+    }
+
+    /// Stores know the one key of a topic without keys, so that its samples are written as those of
+    /// an atomic topic.
+    #[test]
+    fn kept_samples_without_key_carry_no_metadata() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = ParticipantConfig::new().runtime_dir(folder.path().join("run"));
+        let participant = DomainParticipant::with_config(0, config).unwrap();
+        let keyless = participant.topic::<Reading>("Reading").transient_local().create().unwrap();
+        let keyless = participant.writer(&keyless).create().unwrap();
+        let keyed = participant.topic::<TrackReading>("Track").transient_local().create().unwrap();
+        let keyed = participant.writer(&keyed).create().unwrap();
+        assert!(keyless.bare().is_some() && keyed.bare().is_none());
+        assert_eq!((keyless.metadata_size(), keyed.metadata_size()), (0, KEY));
     }
 }

@@ -26,9 +26,12 @@ impl Inbox {
         InboxConsumer { queue: self, _alone: PhantomData }
     }
 
-    /// Gives access to the taking side for one call.
+    /// Gives access to the taking side while the result lives.
+    ///
+    /// # Panics
+    /// If another thread has access at the same time.
     #[inline]
-    pub(super) fn guard(&self) -> ConsumerGuard<'_> {
+    pub(crate) fn guard(&self) -> ConsumerGuard<'_> {
         let is_taken = self.taking.swap(true, Ordering::Acquire);
         assert!(!is_taken, "one thread at a time takes from a queue");
         ConsumerGuard(InboxConsumer { queue: self, _alone: PhantomData })
@@ -173,8 +176,8 @@ impl InboxConsumer<'_> {
     }
 }
 
-/// Right to take from a queue for one call.
-pub(super) struct ConsumerGuard<'a>(InboxConsumer<'a>);
+/// Right to take from a queue.
+pub(crate) struct ConsumerGuard<'a>(InboxConsumer<'a>);
 
 impl<'a> Deref for ConsumerGuard<'a> {
     type Target = InboxConsumer<'a>;

@@ -4,6 +4,74 @@ use super::*;
 use crate::memory::OwnRegion;
 use crate::multicast::geometry::GRAIN;
 
+/// Sender whose records are delivered to one queue, for tests of readers.
+pub(crate) struct TestSender {
+    region: OwnRegion,
+    replica: Arc<SenderReplica>,
+    /// Grain of the next record.
+    next: usize,
+    written: u64,
+}
+
+impl TestSender {
+    /// Creates a sender with this number, whose memory has this many bytes for records.
+    pub(crate) fn new(number: u16, bytes: usize, largest: usize) -> TestSender {
+        let geometry = Geometry::fitting(bytes, 64, largest).expect("a shape");
+        let region = OwnRegion::heap(geometry.words());
+        let replica = SenderReplica::new(region.replica(), geometry, number, Arc::new(|| {}));
+        TestSender { region, replica, next: 0, written: 0 }
+    }
+
+    /// Creates a queue for the records of these senders, which have the numbers 0 and so on.
+    pub(crate) fn queue(senders: &[TestSender]) -> Arc<Inbox> {
+        Inbox::new(senders.iter().map(|sender| Arc::clone(&sender.replica)).collect())
+    }
+
+    /// Number of the next record.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Writes a record and delivers it. `false` if the writer must wait: the next chunk of its
+    /// memory is in use.
+    pub(crate) fn deliver(&mut self, inbox: &Inbox, record: &[u8]) -> bool {
+        let (geometry, grains) = (self.replica.geometry, record.len().div_ceil(GRAIN));
+        let chunk = geometry.chunk_grains();
+        let mut first = self.next;
+        if first % chunk + grains > chunk {
+            first = first.next_multiple_of(chunk);
+        }
+        first %= geometry.grains();
+        if first.is_multiple_of(chunk) && !self.replica.is_released(first / chunk) {
+            return false;
+        }
+        let (position, length) = (first as u32, record.len() as u32);
+        let extent = RecordExtent { position, length };
+        self.rewrite(position, record);
+        SenderReplica::hold(&self.replica, first / chunk, 1);
+        let delivery = Delivery::new(self.replica.number.into(), extent, self.written);
+        assert!(inbox.put(&[delivery]));
+        inbox.publish();
+        (self.next, self.written) = (first + grains, self.written + 1);
+        true
+    }
+
+    /// Writes bytes at a grain, as a faulty sender may do at any time.
+    pub(crate) fn rewrite(&self, position: u32, bytes: &[u8]) {
+        let first = RecordExtent { position, length: 1 }.first_byte(self.replica.geometry) / 8;
+        for (index, word) in bytes.chunks(8).enumerate() {
+            let mut whole = [0; 8];
+            whole[..word.len()].copy_from_slice(word);
+            self.region.word(first + index).put(u64::from_le_bytes(whole));
+        }
+    }
+
+    /// Number of chunks to which readers refer.
+    pub(crate) fn chunks_in_use(&self) -> usize {
+        (0..self.replica.geometry.chunks()).filter(|it| !self.replica.is_released(*it)).count()
+    }
+}
+
 fn sender_replica(number: u16) -> Arc<SenderReplica> {
     let geometry = Geometry::fitting(256, 2, 64).expect("a small shape");
     let replica = OwnRegion::heap(geometry.words()).replica();
@@ -40,6 +108,25 @@ fn chunks_in_use_become_private_and_adjacent_chunks_are_merged() {
     // SAFETY: as above, for the references to chunks 0 and 3.
     [0, 3].into_iter().for_each(|chunk| unsafe { SenderReplica::release(this, chunk) });
     assert_eq!(private(0), []);
+}
+
+#[test]
+fn batch_releases_each_record_once_and_holds_at_most_one_chunk() {
+    let mut senders = [TestSender::new(0, 4096, 256), TestSender::new(1, 4096, 256)];
+    let inbox = TestSender::queue(&senders);
+    let mut batch = ReleaseBatch::default();
+    for (sender, records, in_use) in
+        [(0, 3, [1, 0]), (0, 1, [1, 0]), (1, 2, [0, 1]), (0, 2, [1, 0])]
+    {
+        for _ in 0..records {
+            assert!(senders[sender].deliver(&inbox, &[1; 64]));
+        }
+        std::iter::from_fn(|| inbox.take()).for_each(|record| batch.add(record));
+        assert_eq!([0, 1].map(|sender: usize| senders[sender].chunks_in_use()), in_use);
+    }
+    drop(batch);
+    assert_eq!([0, 1].map(|sender: usize| senders[sender].chunks_in_use()), [0, 0]);
+    assert!(senders.iter().all(|sender| Arc::strong_count(&sender.replica) == 2));
 }
 
 /// Records of former senders come first, with the numbers that their senders had.

@@ -16,6 +16,11 @@ pub(super) struct DeadKeys {
 }
 
 impl DeadKeys {
+    /// Whether all keys are alive.
+    pub(super) fn is_empty(&self) -> bool {
+        self.since.is_empty()
+    }
+
     /// Notes that a key is not alive since this time, replacing any other time.
     fn begin(&mut self, key: Key, since: u64) {
         self.end(key);

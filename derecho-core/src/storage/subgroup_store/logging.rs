@@ -22,6 +22,7 @@ use crate::transfer::holders::Holders;
 impl SubgroupStore {
     /// Begins to keep a log.
     pub(in crate::storage) fn attach(&mut self, log_port: Box<dyn LogPort>) {
+        self.copy_all_deferred();
         self.log_follower.get_or_insert_with(|| LogFollower::new(log_port));
     }
 

@@ -231,15 +231,29 @@ impl StoreChecker {
     pub(crate) fn has_read_all(&mut self, name: usize) {
         let ReaderRecords { from, got, .. } = &self.readers[name];
         let from = from.unwrap_or(self.order.len());
+        let live = got.iter().filter(|at| **at >= from).count();
+        let is_all = from + live == self.order.len();
+        assert!(self.lost && self.logged || is_all, "live records are missing or wrong");
+        self.gets_queue(name);
+    }
+
+    /// Whether it is known where a reader's live records begin.
+    pub(crate) fn knows_start(&self, name: usize) -> bool {
+        self.readers[name].from.is_some()
+    }
+
+    /// Checks a reader that has got everything which its member has, and reads on along a queue.
+    pub(crate) fn gets_queue(&mut self, name: usize) {
+        let ReaderRecords { from, got, .. } = &self.readers[name];
+        let from = from.unwrap_or(self.order.len());
         let (history, live): (Vec<usize>, Vec<usize>) = got.iter().partition(|at| **at < from);
         if self.lost && self.logged {
             // Records that were not durable and that no other member had are gone; records that
             // they would have replaced are present.
             return;
         }
-        assert_eq!(
-            live,
-            (from..self.order.len()).collect::<Vec<_>>(),
+        assert!(
+            live.iter().copied().eq(from..from + live.len()),
             "live records are missing or wrong"
         );
         let kept = self.kept_of(from);

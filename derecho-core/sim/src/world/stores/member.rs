@@ -208,7 +208,8 @@ impl StoreGroupState for TestGroupState {
 
 /// Reader of the stored records.
 struct Reader {
-    cursor: StoreCursor,
+    /// Cursor along the store; `None` once the reader has a queue.
+    cursor: Option<StoreCursor>,
     /// Name of the reader in the checker.
     name: usize,
 }
@@ -275,13 +276,12 @@ impl TestMember {
 
     /// Adds another reader, which begins later than the member.
     pub fn read_along(&mut self) {
-        let Some(store) = self.stores.subgroup_store(KEY).filter(|keeper| keeper.is_complete())
-        else {
+        let Some(store) = self.stores.store_mut(KEY).filter(|keeper| keeper.is_complete()) else {
             return;
         };
         let cursor = store.store().cursor();
         let name = self.checker.borrow_mut().reads_from_now(self.me);
-        self.readers.push(Reader { cursor, name });
+        self.readers.push(Reader { cursor: Some(cursor), name });
     }
 
     fn take_in(&mut self, event: GroupEvent) {
@@ -383,16 +383,23 @@ impl TestMember {
             if checker.is_by_order() {
                 checker.reads_late(self.begun_at.unwrap());
             }
-            self.readers.push(Reader { cursor, name: self.begun_at.unwrap() });
+            self.readers.push(Reader { cursor: Some(cursor), name: self.begun_at.unwrap() });
         }
         let streams = store.store().streams().to_vec();
+        // Readers of every other member get a queue when they have read everything, so that the
+        // store of that member has no cursor then.
+        let get_queues = self.me.0.is_multiple_of(2);
         for reader in &mut self.readers {
             if self.random.one_in(3) {
                 continue;
             }
-            for kept in reader.cursor.by_ref() {
+            for kept in reader.cursor.iter_mut().flatten() {
                 let from = streams[kept.stream() as usize].node;
                 checker.reads(reader.name, from, kept.number(), kept.bytes());
+            }
+            if get_queues && reader.cursor.is_some() && checker.knows_start(reader.name) {
+                reader.cursor = None;
+                checker.gets_queue(reader.name);
             }
         }
     }
@@ -400,10 +407,11 @@ impl TestMember {
     /// Reads all remaining stored records.
     pub fn read_all(&mut self) {
         let mut checker = self.checker.borrow_mut();
-        let Some(store) = self.stores.subgroup_store(KEY) else { return };
+        let Some(store) = self.stores.store_mut(KEY) else { return };
         let streams = store.store().streams().to_vec();
         for reader in &mut self.readers {
-            for kept in reader.cursor.by_ref() {
+            let Some(cursor) = &mut reader.cursor else { continue };
+            for kept in cursor {
                 let from = streams[kept.stream() as usize].node;
                 checker.reads(reader.name, from, kept.number(), kept.bytes());
             }
