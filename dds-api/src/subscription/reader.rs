@@ -404,10 +404,13 @@ impl<T: TopicData> DataReader<T> {
     /// log is complete.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`] if no present participant has a complete log of the topic
-    /// or completes one; [`DdsError::BadParameter`] if the log does not go back that far, or has
-    /// not come that far; [`DdsError::Timeout`] if no participant answers, or the own log is not
-    /// complete in time.
+    /// [`PreconditionNotMet`] if no present participant has a complete log of the topic or completes
+    /// one; [`BadParameter`] if the log does not go back that far, or has not come that far;
+    /// [`Timeout`] if no participant answers, or the own log is not complete in time.
+    ///
+    /// [`PreconditionNotMet`]: crate::infrastructure::DdsError::PreconditionNotMet
+    /// [`BadParameter`]: crate::infrastructure::DdsError::BadParameter
+    /// [`Timeout`]: crate::infrastructure::DdsError::Timeout
     pub fn past(&self, since: Since) -> DdsResult<PastSamples<T>> {
         self.enabling.check()?;
         let shared = Arc::clone(&self.shared);

@@ -26,8 +26,8 @@ const TAKEN_OFFER: u64 = 2_000;
 const MOVE_INTERVAL: u64 = 2_000_000;
 
 /// Minimum number of consecutive taken offers before an attempt to move, and what chance adds.
-const TAKEN_OFFERS: u32 = 8;
-const MORE_OFFERS: u32 = 64;
+const TAKEN_OFFERS: u32 = 4;
+const MORE_OFFERS: u32 = 32;
 
 /// See the [module](self).
 #[derive(Default)]
