@@ -571,7 +571,7 @@ impl<T: TopicData> DataWriter<T> {
             writer_memory.ring();
         } else if writer_memory.memory.put_off(now, budget) {
             // The thread that drives the engine must learn when to wake the readers.
-            self.participant.engine.poke_and_hurry(now);
+            self.participant.engine.poke_until(now, now.after(budget));
         }
     }
 

@@ -193,8 +193,9 @@ impl<T: TopicData> DataReader<T> {
 
     /// Number of samples that were received, and discarded because the membership ended before they
     /// were taken. Samples that were not received are not counted, nor are samples that are
-    /// [kept](crate::topic::TopicBuilder::transient_local), because those come again. A coherent
-    /// set counts as one sample, and samples that a filter would reject are counted.
+    /// [kept](crate::topic::TopicBuilder::transient_local), because those come again. What no call
+    /// had looked at yet is counted by records: a coherent set as one sample, and also what a filter
+    /// would reject or what reports the end of an instance.
     pub fn discarded_samples(&self) -> u64 {
         if self.cache.get().is_some() {
             // Discards what the cache still holds of a membership that has ended.

@@ -358,6 +358,30 @@ fn set_waits_for_room_at_its_reader_as_a_whole() {
     assert_eq!((status.total_count, status.total_count_change), (10, 6));
 }
 
+/// A reader that does not request coherent access gets the samples of a set one by one: each waits
+/// for room alone, and none is lost, although all together would never find room.
+#[test]
+fn samples_of_a_set_wait_for_room_alone_at_a_reader_without_coherent_access() {
+    let domain = TestDomain::new();
+    let here = domain.join();
+    let publisher = publisher(&here);
+    for level in LEVELS {
+        let legs = topic::<Leg>(&here, level);
+        let writer = writer(&publisher, &legs);
+        let reader = here.reader(&legs).reliable_all().resource_limits(limits(3)).create().unwrap();
+        writer.wait_for_readers(1, SOON).unwrap();
+        publisher.begin_coherent_changes().unwrap();
+        write(&writer, &route(1, 5));
+        publisher.end_coherent_changes().unwrap();
+        let mut all = Vec::new();
+        until("all samples of the set have come", || {
+            all.extend(taken(&reader));
+            all.len() >= 5
+        });
+        assert_eq!(all, route(1, 5), "{level}");
+    }
+}
+
 /// A set larger than the maximum record is refused at the sample that exceeds the limit; its
 /// earlier samples can be ended or discarded.
 #[test]

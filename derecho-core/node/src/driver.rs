@@ -17,7 +17,7 @@ use crate::engine::{DriverGuard, EngineState, IdleTimer, holder};
 const TICKS_BEFORE_AWAY: u32 = 3;
 
 /// Longest interval between two ticks, in multiples of [`Pace::tick`](crate::engine::Pace::tick).
-const LONGEST_TICK: u32 = 8;
+const LONGEST_TICK: u32 = 4;
 
 /// Interval between turns of application threads, up to which these count as driving all the time.
 const BUSY_DRIVE_INTERVAL: Duration = Duration::from_micros(64);
@@ -84,18 +84,20 @@ fn tick_while_others_drive<M: Machine, L: Link>(shared: &EngineState<M, L>) {
             shared.away.store(false, Ordering::SeqCst);
             taken_ticks = 0;
         } else {
-            shared.ticks_rarely.store(interval > shared.pace.tick, Ordering::SeqCst);
+            // Under the lock: a thread that hurries this one is seen here, or ends the wait.
+            if shared.is_hurried(clock::now()) {
+                interval = shared.pace.tick;
+            }
             drop(shared.recall.wait_timeout(ring_count, interval));
+            if interval > shared.pace.tick && shared.is_hurried(clock::now()) {
+                // The long tick has been cut short, and a whole one follows.
+                continue;
+            }
         }
         shared.counters.ticks.up();
-        let is_hurried = interval > shared.pace.tick && !shared.ticks_rarely.load(Ordering::SeqCst);
-        let mut longest = shared.pace.tick * LONGEST_TICK;
         // Between two calls of the application no thread processes what peers have written.
         if let Some(mut role) = shared.try_role(holder::THREAD) {
-            let now = clock::now();
-            shared.turn(&mut role, now);
-            let wanted = role.event_loop.machine.wants_turn_at();
-            longest = wanted.map_or(longest, |at| longest.min(Duration::from_nanos(at.since(now))));
+            shared.turn(&mut role, clock::now());
         }
         let now = shared.drives.load(Ordering::Relaxed);
         let taken = shared.holder.load(Ordering::SeqCst) == holder::APPLICATION;
@@ -103,9 +105,10 @@ fn tick_while_others_drive<M: Machine, L: Link>(shared: &EngineState<M, L>) {
             return;
         }
         let least = interval.as_nanos() / BUSY_DRIVE_INTERVAL.as_nanos();
-        let is_busy = u128::from(now.wrapping_sub(drives)) >= least && !is_hurried;
-        let next = if is_busy { (interval * 2).min(longest) } else { shared.pace.tick };
-        interval = next.max(shared.pace.tick);
+        interval = match u128::from(now.wrapping_sub(drives)) >= least {
+            true => (interval * 2).min(shared.pace.tick * LONGEST_TICK),
+            false => shared.pace.tick,
+        };
         taken_ticks = if now == drives { taken_ticks + 1 } else { 0 };
         drives = now;
     }

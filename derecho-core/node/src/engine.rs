@@ -21,7 +21,7 @@
 //! all the time. A process that calls often thus pays for no second thread, and the sleeping thread
 //! serves at once a process that calls seldom.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub struct Pace {
     /// Turns that offer the processor to other threads in between, followed by sleep.
     pub linger: Duration,
     /// Interval at which the engine's thread checks while application threads drive. While these
-    /// drive all the time, the interval grows to eight times as much.
+    /// drive all the time, the interval grows to four times as much.
     pub tick: Duration,
 }
 
@@ -167,8 +167,8 @@ pub(crate) struct EngineState<M, L> {
     /// True while the driver thread waits without a tick, because an application thread has
     /// the role.
     pub(crate) away: AtomicBool,
-    /// Whether the driver thread ticks rarely, because application threads drive all the time.
-    pub(crate) ticks_rarely: AtomicBool,
+    /// Time until which the driver thread ticks often, whatever application threads do.
+    hurried_until: AtomicU64,
     pub(crate) sharing: ProcessorSharing,
     /// Whether the driving thread sleeps, or is about to, and hints may not wake it.
     sleeps_for_news: AtomicBool,
@@ -212,6 +212,11 @@ impl<M, L> Drop for DriverGuard<'_, M, L> {
 impl<M, L> EngineState<M, L> {
     pub(crate) fn ring_count(&self) -> MutexGuard<'_, u64> {
         self.ring_count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the driver thread must tick often.
+    pub(crate) fn is_hurried(&self, now: Time) -> bool {
+        now.0 < self.hurried_until.load(Ordering::SeqCst)
     }
 
     /// Wakes the driver thread if it waits without a tick.
@@ -427,7 +432,7 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
             news: Condvar::new(),
             recall: Condvar::new(),
             away: AtomicBool::new(false),
-            ticks_rarely: AtomicBool::new(false),
+            hurried_until: AtomicU64::new(0),
             sharing: ProcessorSharing::default(),
             sleeps_for_news: AtomicBool::new(false),
             listeners: TurnListeners::default(),
@@ -496,14 +501,18 @@ impl<M: Machine + Send + 'static, L: Link + Send + 'static> Engine<M, L> {
         shared.leave(role, now);
     }
 
-    /// Runs a turn as [`Engine::poke_at`] does, after which the machine wants a further turn soon,
-    /// although application threads may stop driving: the driver thread ticks often again.
-    pub fn poke_and_hurry(&self, now: Time) {
+    /// Runs a turn as [`Engine::poke_at`] does, after which the machine wants a further turn at
+    /// `until`, although application threads may stop driving before: the driver thread ticks often
+    /// until then.
+    pub fn poke_until(&self, now: Time, until: Time) {
         self.poke_at(now);
         let shared = &*self.shared;
-        if shared.ticks_rarely.load(Ordering::SeqCst) && !shared.is_inherited() {
+        // The turn at `until` may find the role taken, and the next tick repeats it.
+        let until = until.after(2 * shared.pace.tick.as_nanos() as u64);
+        if shared.hurried_until.fetch_max(until.0, Ordering::SeqCst) < now.0
+            && !shared.is_inherited()
+        {
             let _ring_count = shared.ring_count();
-            shared.ticks_rarely.store(false, Ordering::SeqCst);
             shared.recall.notify_one();
         }
     }

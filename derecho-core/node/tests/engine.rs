@@ -417,6 +417,28 @@ fn engine_thread_rarely_wakes_while_application_drives_all_the_time() {
     engine.stop();
 }
 
+/// A writer with a latency budget, for example, has promised its peers a bell at a certain time, and
+/// the application that drives all the time may stop before.
+#[test]
+fn engine_thread_ticks_often_until_the_machine_wants_its_turn() {
+    let (engine, _) = start(true);
+    let drive = |time| {
+        let (before, start) = (engine.counters().ticks(), Instant::now());
+        while start.elapsed() < Duration::from_millis(time) {
+            engine.poke();
+        }
+        engine.counters().ticks() - before
+    };
+    // Other programs may take the processor from this thread for a while.
+    let often = (0..20).any(|_| {
+        drive(100);
+        engine.poke_until(clock::now(), clock::now().after(40_000_000));
+        drive(40) >= 24
+    });
+    assert!(often, "the thread ticks as rarely as if nothing were promised");
+    engine.stop();
+}
+
 /// A wait's condition may take a lock whose owner, another thread, runs a turn.
 #[test]
 fn wait_does_not_deadlock_on_mutex_of_thread_that_runs_a_turn() {

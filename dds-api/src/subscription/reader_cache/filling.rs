@@ -265,13 +265,24 @@ impl<T: TopicData> ReaderCore<T> {
                     }
                 }
                 RecordContents::Set(samples) => {
-                    self.let_wait(reader_cache, samples, stream, WaitingUnit::Set);
+                    self.let_wait(reader_cache, samples, stream, self.unit_of_sets());
                 }
                 RecordContents::Unreadable | RecordContents::Evicted => {}
             }
             if reader_cache.is_stalled() && !reader_cache.put_waiting(now) {
                 return false;
             }
+        }
+    }
+
+    /// Which samples of a coherent set go into the cache together: all of them only if the reader
+    /// requests coherent access.
+    #[cold]
+    fn unit_of_sets(&self) -> WaitingUnit {
+        let presentation = self.subscriber.as_ref().map(|subscriber| subscriber.qos().presentation);
+        match presentation.is_some_and(|presentation| presentation.coherent_access) {
+            true => WaitingUnit::Set,
+            false => WaitingUnit::Sample,
         }
     }
 
