@@ -194,8 +194,8 @@ impl<T: TopicData> DataReader<T> {
     /// Number of samples that were received, and discarded because the membership ended before they
     /// were taken. Samples that were not received are not counted, nor are samples that are
     /// [kept](crate::topic::TopicBuilder::transient_local), because those come again. What no call
-    /// had looked at yet is counted by records: a coherent set as one sample, and also what a filter
-    /// would reject or what reports the end of an instance.
+    /// had looked at yet is counted by records: a coherent set as one sample, and also what a
+    /// filter would reject or what reports the end of an instance.
     pub fn discarded_samples(&self) -> u64 {
         if self.cache.get().is_some() {
             // Discards what the cache still holds of a membership that has ended.
@@ -405,9 +405,9 @@ impl<T: TopicData> DataReader<T> {
     /// log is complete.
     ///
     /// # Errors
-    /// [`PreconditionNotMet`] if no present participant has a complete log of the topic or completes
-    /// one; [`BadParameter`] if the log does not go back that far, or has not come that far;
-    /// [`Timeout`] if no participant answers, or the own log is not complete in time.
+    /// [`PreconditionNotMet`] if no present participant has a complete log of the topic or
+    /// completes one; [`BadParameter`] if the log does not go back that far, or has not come that
+    /// far; [`Timeout`] if no participant answers, or the own log is not complete in time.
     ///
     /// [`PreconditionNotMet`]: crate::infrastructure::DdsError::PreconditionNotMet
     /// [`BadParameter`]: crate::infrastructure::DdsError::BadParameter

@@ -417,8 +417,8 @@ fn engine_thread_rarely_wakes_while_application_drives_all_the_time() {
     engine.stop();
 }
 
-/// A writer with a latency budget, for example, has promised its peers a bell at a certain time, and
-/// the application that drives all the time may stop before.
+/// A writer with a latency budget, for example, has promised its peers a bell at a certain time,
+/// and the application that drives all the time may stop before.
 #[test]
 fn engine_thread_ticks_often_until_the_machine_wants_its_turn() {
     let (engine, _) = start(true);
