@@ -585,9 +585,9 @@ impl Machine for ParticipantMachine {
     }
 
     fn interest(&self) -> Interest {
-        match self.hints_wanted {
-            0 => self.group.interest(),
-            _ => Interest::Hints,
+        match self.hints_wanted > 0 || self.atomic.awaits_room() {
+            true => Interest::Hints,
+            false => self.group.interest(),
         }
     }
 

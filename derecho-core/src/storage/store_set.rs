@@ -120,6 +120,11 @@ impl StoreSet {
         self.sender.stream().is_some()
     }
 
+    /// Whether a transfer to another member waits for room, which hints bring.
+    pub fn awaits_room(&self) -> bool {
+        self.sender.gives().is_some()
+    }
+
     /// Sets the maximum number of ended streams announced with an offer (I-157).
     pub fn set_most_ended(&mut self, most: usize) {
         self.most_ended = most;

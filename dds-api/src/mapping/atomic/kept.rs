@@ -18,6 +18,11 @@ use crate::mapping::kept_replay::ReplayControl;
 use crate::mapping::shares::{ReaderSource, SourceId};
 
 impl AtomicTopics {
+    /// Whether kept samples are sent to another participant, which makes room by what it takes.
+    pub(in crate::mapping) fn awaits_room(&self) -> bool {
+        self.stores.awaits_room()
+    }
+
     /// Handles a change of the group's replicated state.
     pub(in crate::mapping) fn changed(&mut self, domain: &mut DomainGroup) {
         self.stores.changed(domain);
